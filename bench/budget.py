@@ -1,9 +1,9 @@
 """The budget of a cycle: what each part of the server costs for one create, one claim and one complete.
 
-32 connections with everything on (see `crew`). All figures are processor time of the server process, so waiting for
-the disk is not in them, and the parts add up to the whole: stopwatches run per unit of work, never per request, and
-`HTTP` is three times what the bare echo behind the same host costs. The same load on a server without stopwatches, in
-turns, shows how much they distort.
+32 connections with everything on (see `crew`). All figures are processor time of the server process, so waiting for the
+disk is not included, and the parts add up to the whole: stopwatches run per unit of work, never per request, and `HTTP`
+is three times the cost of the bare echo behind the same host. The same load on a server without stopwatches, in
+alternating slices, shows how much they distort.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ ROUNDS = 1
 CONNECTIONS = 32
 REQUESTS = 3
 SECONDS = 0.5
-# What the stopwatches may add to a cycle; what may be spent beyond the unit of work; what the client may cost.
+# Limits: what stopwatches may add to a cycle, what may be spent outside the unit of work, what the client may cost.
 AIM_DISTORTION, AIM_BEYOND, AIM_CLIENT = 1.05, 170, 150
 
 
 def main(quick: bool) -> None:
-    """Measure and show everything; `quick` takes fewer slices."""
+    """Measure and print everything; `quick` runs fewer slices."""
     parts, distortion = measure(2 if quick else 12)
     for part, microseconds in parts.items():
         row(f"a cycle: {part}", microseconds, unit="us", least=True, aim=_AIMS.get(part))
@@ -38,7 +38,7 @@ _AIMS = {_BEYOND: AIM_BEYOND, _CLIENT: AIM_CLIENT}
 
 
 def measure(slices: int) -> tuple[dict[str, float], float]:
-    """Microseconds of a cycle by part, of which those up to the total add up to it, and what stopwatches distort."""
+    """Microseconds of a cycle by part, where those up to the total add up to it; and the distortion by stopwatches."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
 
         def working(part: str, watched: bool) -> Turns:

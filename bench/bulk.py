@@ -1,6 +1,6 @@
-"""Fills a data directory without HTTP: many commands a unit, through the coordinator like everything else.
+"""Fills a data directory without HTTP: many commands per unit, through the coordinator like all other commands.
 
-It is a second process on the directory as far as a running server is concerned, so it may work beside one.
+For a running server this is a second process on the directory, so it may run at the same time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Bulk:
         self.close()
 
     async def do(self, asked: Iterable[Asked]) -> list[Outcome]:
-        """The outcomes of commands, in their order; as many to a unit as it takes."""
+        """Run commands, as many per unit as fit; return their outcomes in order."""
         source: Iterator[Asked] = iter(asked)
         outcomes: list[Outcome] = []
         while batch := list(islice(source, BATCH_LIMIT)):
@@ -54,7 +54,7 @@ class Bulk:
         return outcomes
 
     async def count(self, asked: Iterable[Asked]) -> int:
-        """Do commands whose outcomes nobody needs; how many there were."""
+        """Run commands whose outcomes are not needed; return their number."""
         source: Iterator[Asked] = iter(asked)
         done = 0
         while batch := list(islice(source, BATCH_LIMIT)):

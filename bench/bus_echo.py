@@ -1,4 +1,4 @@
-"""The yardstick of the bus bench: asyncio on uvloop, newline-delimited JSON, each line read and written again.
+"""The yardstick of the bus bench: asyncio on uvloop, newline-delimited JSON, each line read and sent back.
 
 `python -m bench.bus_echo SOCKET`. A line with `listen` makes its connection a listener, one with `all` goes to them.
 """

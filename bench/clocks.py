@@ -1,6 +1,6 @@
-"""What a process has cost so far, what an fsync takes here, and how the interpreter was built.
+"""The processor time of a process, the duration of an fsync, and the build of the interpreter.
 
-Processor time is read from outside, from the kernel's own counters in nanoseconds: it costs the server nothing.
+Processor time is read from outside, from the kernel's counters in nanoseconds, so it costs the server nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _READINGS = 20
 
 @dataclass(frozen=True)
 class Spent:
-    """Nanoseconds of processor time of a server process, and how many units of work it has done.
+    """Nanoseconds of processor time of a server process, and the number of its units of work.
 
-    `process` is everything; `loop` is its first thread, which runs the event loop; `whole` is the part of it that
-    units take until they are answered. What the server does not watch stays 0.
+    `process` is the total; `loop` is its first thread, which runs the event loop; `whole` is the part of it that units
+    take until they are answered. Values that the server does not watch are 0.
     """
 
     process: int = 0
@@ -47,17 +47,17 @@ class Spent:
 
     @property
     def unit(self) -> int:
-        """From the start of units until they were durable: answering calls listeners and starts replies."""
+        """From the start of units until they are durable; answering calls listeners and starts replies."""
         return self.whole - self.answer
 
     @property
     def threads(self) -> int:
-        """What other threads did. The two clocks may be some microseconds apart, hence never less than nothing."""
+        """Time of other threads. The two clocks may be read microseconds apart, so it is at least 0."""
         return max(0, self.process - self.loop)
 
     @property
     def outside(self) -> int:
-        """What the event loop did outside of units and their answering: read, authenticate, decode, handle."""
+        """Time of the event loop outside of units and their answering: read, authenticate, decode, handle."""
         return self.process - self.whole - self.threads
 
 
@@ -70,8 +70,8 @@ def process_nanoseconds(pid: int) -> int:
 def spent(pid: int, cells: Path | None = None) -> Spent:
     """Read the clocks of a process and, for a watched server, its cells.
 
-    They are read again while the process works meanwhile, a few times: then all of them are of one moment, also where
-    this process is stopped between two of them.
+    They are read again, a few times, if the process works in between: then all values are of one moment, even if this
+    process is paused between two reads.
     """
     process = process_nanoseconds(pid)
     for _ in range(_READINGS):
@@ -106,7 +106,7 @@ def interpreter() -> str:
     configured = sysconfig.get_config_var("CONFIG_ARGS") or ""
     flags = {"PGO": "--enable-optimizations", "LTO": "--with-lto"}
     if "deb_system" in sysconfig.get_scheme_names():
-        # Debian optimises in its own build rules, and removes the flags from what the interpreter says of itself.
+        # Debian optimises in its own build rules, and removes the flags from what the interpreter reports.
         build = "Debian's build, PGO, LTO"
     else:
         build = ", ".join(name if flag in configured else f"no {name}" for name, flag in flags.items())

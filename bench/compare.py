@@ -1,9 +1,9 @@
 """Compare this checkout with a commit: `python -m bench compare --base REV`.
 
 Three servers run at once, each with its own data directory: the base, the base again, and this checkout. Every round
-measures every case at all three in short slices that alternate, so a busy second of the machine touches all of them.
-What counts is the ratio within a round, and the median of these. The base against itself
-(A/A) shows how much of a ratio is noise. Everything is on: see `crew`.
+measures every case at all three in short alternating slices, so a busy second of the machine affects all of them. The
+result is the ratio within a round, and the median of these ratios. The base compared with itself (A/A) shows how much
+of a ratio is noise. Everything is on: see `crew`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _TOO_LITTLE = 0.1
 class Sample:
     """One case at one server in one round; microseconds are processor time of one cycle (or one echoed request).
 
-    `cpu` is the server's whole process and the sum of `unit` (from its start until it is durable), `beyond` (what the
-    event loop does besides) and `threads` (everything beside the event loop). `beyond` is the sum of `answering` (from
-    the commit until every request and listener of the unit has its result, replies included where they are written at
-    once) and `outside` (the rest: read, authenticate, decode, handle). `units` is how many units a cycle took.
+    `cpu` is the server's whole process, the sum of `unit` (from its start until it is durable), `beyond` (the rest of
+    the event loop) and `threads` (all other threads). `beyond` is the sum of `answering` (from the commit until every
+    request and listener of the unit has its result, including replies that are written at once) and `outside` (the
+    rest: read, authenticate, decode, handle). `units` is the number of units per cycle.
     """
 
     rate: float
@@ -67,7 +67,7 @@ class Sample:
         return cls(cycles / seconds, *microseconds, client_seconds / cycles * 1e6, cost.units / cycles, *times)
 
 
-# What is shown of a case: the field, its name, and whether less is better.
+# The measures of a case: field, name, and whether less is better.
 MEASURES = (
     ("rate", "cycles/s", False),
     ("cpu", "server CPU, us", True),
@@ -84,12 +84,12 @@ MEASURES = (
 ECHO = "bare echo, a request"
 ECHO_MEASURES = (("rate", "requests/s", False), ("cpu", "server CPU, us", True))
 
-# case -> server -> its samples, one a round.
+# case -> server -> its samples, one per round.
 Samples = dict[str, dict[str, list[Sample]]]
 
 
 class Case(NamedTuple):
-    """What so many agents do again and again, and how many cycles a piece of it has."""
+    """What a number of agents repeat, and how many cycles one repetition has."""
 
     connections: int
     work: Callable[[Agent], Callable[[], Work]]
@@ -139,14 +139,14 @@ class Bench:
 
 
 def sampled(turns: Turns, cycles: int = 1) -> Sample:
-    """The sample of all slices; `cycles` is how many a piece of work has."""
+    """The sample of all slices; `cycles` is the number of cycles per piece of work."""
     times = (milliseconds(turns.requests, 50), milliseconds(turns.requests, 99))
     return Sample.of(turns.works * cycles, turns.seconds, turns.client_seconds, turns.spent, *times)
 
 
 @contextmanager
 def servers(folder: Path, trees: Mapping[str, Path]) -> Iterator[tuple[dict[str, Bench], dict[str, Served]]]:
-    """The servers by name, each with a follower, and the echoes of the checkouts beside the plain one."""
+    """The servers by name, each with a follower, and the echo servers of the checkouts beside the plain one."""
     with ExitStack() as stack:
         benches, echoes = dict[str, Bench](), dict[str, Served]()
         for name, tree in trees.items():
@@ -214,7 +214,7 @@ def summary(samples: Samples) -> list[dict[str, Any]]:
 
 
 def _ratios(values: list[float], besides: list[float]) -> list[float]:
-    """The ratio of each round; none where there is too little to compare."""
+    """The ratio of each round; none if there is too little to compare."""
     pairs = list(zip(values, besides, strict=True))
     return [value / beside for value, beside in pairs] if min(besides) > _TOO_LITTLE else []
 
@@ -252,7 +252,7 @@ def _shown(value: float) -> str:
 
 
 def run(arguments: list[str]) -> int:
-    """The command; its exit status."""
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench compare", description="Compare this checkout with a commit.")
     parser.add_argument("--base", metavar="REV", required=True, help="the commit to compare with")
     parser.add_argument("--head", metavar="REV", help="a commit to measure in place of the files of this checkout")
@@ -271,7 +271,7 @@ def run(arguments: list[str]) -> int:
         base, head = commit_of(options.base), commit_of(options.head or "HEAD")
     except UnknownCommit as unknown:
         parser.error(str(unknown))
-    # Ended from outside is like Ctrl-C: the servers are stopped and the files removed.
+    # A signal is handled like Ctrl-C: the servers are stopped and the files removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         report = _report(options, base, head)

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection that stays open: as little client as there can be, for it shares the machine.
+"""One HTTP/1.1 connection that stays open. The client is minimal, because it shares the machine with the server.
 
 Requests may be sent before earlier ones are answered (pipelining); answers come in the order of the requests.
 """
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Reply(NamedTuple):
-    """An answer as it came."""
+    """An answer, unparsed."""
 
     status: int
     head: bytes
@@ -54,7 +54,7 @@ class Connection(asyncio.Protocol):
         return (await loop.create_unix_connection(cls, place))[1]
 
     def send(self, data: bytes) -> asyncio.Future[Reply]:
-        """Send one request; its answer comes later. ConnectionResetError when the connection ends before."""
+        """Send one request; return a future for its answer. ConnectionResetError if the connection ends before that."""
         answer: asyncio.Future[Reply] = self._loop.create_future()
         if self._lost is not None or self._transport is None:
             answer.set_exception(ConnectionResetError("the connection has ended"))
@@ -64,7 +64,7 @@ class Connection(asyncio.Protocol):
         return answer
 
     async def call(self, method: str, path: str, key: str, body: Any = None) -> Any:
-        """The JSON of a request's answer; RuntimeError when it was refused."""
+        """Return the JSON answer of a request; RuntimeError if it was refused."""
         reply = await self.send(request(method, path, key, body))
         if not 200 <= reply.status < 300:
             raise RuntimeError(f"{method} {path}: {reply.status} {reply.body.decode()}")
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]

@@ -1,8 +1,8 @@
 """Coordination over HTTP: cycles of create, claim, complete; batches; waiting workers; followers; two processes.
 
 The server is one `redkey serve` process with its durable store, the load is this process (see `load` and `crew`). One
-operation a request, every answer durable. The yardstick is the same host around an application that echoes bodies,
-measured in turns with the cycles: shares of it mean the same on every machine.
+operation per request, every answer durable. The yardstick is the same host around an application that echoes bodies,
+measured in alternation with the cycles: shares of it mean the same on every machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WARM_SECONDS = 0.2
 
 
 def main(quick: bool) -> None:
-    """Measure everything; `quick` takes shorter rounds and fewer followers."""
+    """Measure everything; `quick` runs shorter rounds and fewer followers."""
     seconds = 1.0 if quick else 2.5
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         folder = Path(directory)
@@ -49,14 +49,14 @@ def main(quick: bool) -> None:
 
 
 def _drive(crew: Crew, count: int, work: Callable[[Agent], Callable[[], Work]], seconds: float) -> Load:
-    """Warm up, then let so many agents work."""
+    """Warm up, then let this many agents work."""
     with crew.lanes(count, work) as lanes:
         drive(lanes, WARM_SECONDS)
         return drive(lanes, seconds)
 
 
 def _echo(server: Served, seconds: float) -> tuple[float, float]:
-    """Requests a second of a server that echoes, and its processor's microseconds for one."""
+    """Requests per second of a server that echoes, and its processor time per request in microseconds."""
     with echo_lanes(server, ECHO_CONNECTIONS) as lanes:
         drive(lanes, WARM_SECONDS)
         before = server.processor_seconds
@@ -65,14 +65,14 @@ def _echo(server: Served, seconds: float) -> tuple[float, float]:
 
 
 def _echoes(bare: Served, plain: Served, seconds: float) -> None:
-    """What our connection costs a request, beside a plain httptools protocol."""
+    """The cost of our connection per request, compared with a plain httptools protocol."""
     (_, ours), (_, least) = (_echo(server, seconds / 2) for server in (bare, plain))
     row("echo by a plain httptools protocol, processor", least, unit="µs", least=True)
     row("echo by our connection, processor", ours, unit="µs", beside=least, least=True)
 
 
 def _cycles(crew: Crew, server: Served, bare: Served, seconds: float) -> float:
-    """Cycles a second at each number of connections; the figure of 32."""
+    """Cycles per second at each number of connections; return the figure for 32."""
     at_32 = 0.0
     for count in CONNECTIONS:
         yardstick, _ = _echo(bare, seconds / 4)
@@ -80,10 +80,10 @@ def _cycles(crew: Crew, server: Served, bare: Served, seconds: float) -> float:
             drive(lanes, WARM_SECONDS)
             before = server.processor_seconds
             load = drive(lanes, seconds)
-        # Of the processor a cycle: what others on the machine do counts little here.
+        # Processor time per cycle: other processes on the machine hardly affect it.
         cost = (server.processor_seconds - before) / len(load.works)
         aims = {"aim": AIM_CYCLES, "share_aim": AIM_SHARE} if count == 32 else {}
-        # Three requests a cycle, beside as many of the echo.
+        # A cycle is three requests, so compare it with three requests of the echo.
         row(f"cycles, {count} connections", load.rate, beside=yardstick / 3, **aims)
         _times(f"a request at {count} connections", load.requests)
         row(f"the server's processor a cycle, {count} connections", cost * 1e6, unit="µs", least=True)
@@ -94,18 +94,18 @@ def _cycles(crew: Crew, server: Served, bare: Served, seconds: float) -> float:
 
 
 def _times(what: str, spent: list[float], aim: float | None = None) -> None:
-    """The middle and the slow end of what requests took."""
+    """Report the median and the slow end of request times."""
     row(f"{what}, p50", milliseconds(spent, 50), unit="ms", least=True, aim=aim)
     row(f"{what}, p99", milliseconds(spent, 99), unit="ms", least=True)
 
 
 def _batches(crew: Crew, seconds: float) -> float:
-    """Tasks a second when each request carries many."""
+    """Tasks per second when each request carries many."""
     return _drive(crew, 8, lambda agent: agent.batch, seconds).rate * BATCH
 
 
 async def _wakes(crew: Crew, count: int) -> None:
-    """From sending a task to the claim of a worker that waited for one."""
+    """The time from creating a task to the claim of a worker that waited for one."""
     agent, url = crew.hire(1)[0], crew.site.url
     claim = request("POST", f"/queues/{QUEUE}/claim-next", agent.key, {"agentId": agent.agent_id, "wait": 30})
     create = request("POST", f"/queues/{QUEUE}/tasks", crew.site.key, crew.task)
@@ -126,13 +126,13 @@ async def _wakes(crew: Crew, count: int) -> None:
 
 
 async def _waits(connection: Connection) -> bool:
-    """True once somebody waits for a task, as the server's own figures say."""
+    """True once a worker waits for a task, according to the server's metrics."""
     reply = await connection.send(request("GET", "/metrics", ""))
     return b"\nredkey_waiting 1.0" in reply.body
 
 
 class Follower(asyncio.Protocol):
-    """Counts the events of a stream that come."""
+    """Counts the events that arrive on a stream."""
 
     def __init__(self, heard: Callable[[], None]) -> None:
         self._heard, self.count = heard, 0
@@ -145,7 +145,7 @@ class Follower(asyncio.Protocol):
 
 
 async def _followers(crew: Crew, count: int, seconds: float) -> None:
-    """How long until everybody who follows has an event; what following costs those who work."""
+    """How long until all followers have an event, and what following costs the workers."""
     loop = asyncio.get_running_loop()
     beat = asyncio.Event()
     followers: list[Follower] = []
@@ -169,7 +169,7 @@ async def _followers(crew: Crew, count: int, seconds: float) -> None:
             await beat.wait()
         spent.append(time.perf_counter() - begun)
     row(f"{count:,} followers all have an event, p50", median(spent) * 1000, unit="ms", least=True)
-    # The followers hear nothing of cycles, so the loop that serves them may stand still meanwhile.
+    # The followers get no events of these cycles, so the loop that serves them may block meanwhile.
     busy = _drive(crew, 8, lambda agent: agent.cycle, seconds).rate
     for transport in transports:
         transport.abort()
@@ -181,7 +181,7 @@ async def _followers(crew: Crew, count: int, seconds: float) -> None:
 
 
 def _two(crew: Crew, other: Crew, seconds: float, alone: float) -> None:
-    """Two server processes on one data directory, 16 connections each; beside one process with 32."""
+    """Two server processes on one data directory, 16 connections each; compared with one process with 32."""
     with ExitStack() as stack:
         here, there = [stack.enter_context(one.lanes(16, lambda agent: agent.cycle)) for one in (crew, other)]
         drive([*here, *there], WARM_SECONDS)

@@ -1,8 +1,8 @@
-"""Copies: a data directory filled with very many tasks like one, quicker than they could be asked for.
+"""Copies: fill a data directory with very many similar tasks, faster than by requests.
 
-One task is created, claimed and completed through the coordinator. What that left behind (wires, rows, counters) is the
-mould; copies differ from it in ids, times and places. They go through the store as everything does, chained, indexed
-and durable, but nothing is decided, folded or validated, which is what takes the time. A test holds fsck, which replays
+One task is created, claimed and completed through the coordinator. Its wires, rows and counters are the template; the
+copies differ in ids, times and places. They go through the store as usual, chained, indexed and durable, but nothing is
+decided, folded or validated, which is what takes the time. A test runs fsck, which replays everything, on the result.
 it all, against the result.
 """
 
@@ -34,12 +34,12 @@ from redkey.wire.ids import task_stream
 from redkey.wire.subjects import subjects
 from redkey.wire.times import write_time
 
-# Tasks to a unit.
+# Tasks per unit.
 _AT_ONCE = 2000
 
 
 class Stage(NamedTuple):
-    """What one task left behind when it got somewhere."""
+    """What one task recorded until it reached a stage."""
 
     wires: list[dict[str, Any]]
     task: Task
@@ -49,7 +49,7 @@ class Stage(NamedTuple):
 
 
 class Mould:
-    """The life of the task that all others are like."""
+    """The template: the records of one task, which all copies resemble."""
 
     def __init__(self, topic: str, queue_id: str, agent_id: str, waiting: Stage, finished: Stage) -> None:
         self.topic, self.queue_id, self.agent_id = topic, queue_id, agent_id
@@ -57,7 +57,7 @@ class Mould:
 
     @classmethod
     async def cast(cls, data: Path, queue_id: str, agent_id: str) -> Mould:
-        """Let one task be created, claimed and completed."""
+        """Create, claim and complete one task."""
         with Bulk(data) as bulk:
             before = counters_now(bulk.store, bulk.topic)
             command, documents = bulk.task(queue_id)
@@ -79,7 +79,7 @@ def _stage(bulk: Bulk, task_id: str, outcomes: list[Outcome], before: Counter[st
 
 
 class _Clock:
-    """A clock that can be set forward: what a minute brings need not be waited for."""
+    """A clock that can be set forward, so that tests need not wait for a minute to pass."""
 
     ahead = 0
 
@@ -91,7 +91,7 @@ class _Clock:
 
 
 class Copies:
-    """Makes copies in one data directory; servers may have it open meanwhile."""
+    """Creates copies in one data directory; servers may have it open at the same time."""
 
     def __init__(self, data: Path, mould: Mould) -> None:
         self._clock = _Clock()
@@ -99,7 +99,7 @@ class Copies:
 
     @property
     def head(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return self.store.head(self._mould.topic).sequence
 
     def skip(self, nanoseconds: int) -> None:
@@ -110,7 +110,7 @@ class Copies:
         self.store.close()
 
     def fill(self, count: int) -> None:
-        """So many tasks more that wait."""
+        """Add this many available tasks."""
         for first in range(0, count, _AT_ONCE):
             with self.store.write(self._mould.topic) as unit:
                 batch = _Batch(unit, self._mould.topic, self._mould.waiting)
@@ -119,7 +119,7 @@ class Copies:
                 batch.finish()
 
     def finish(self, count: int) -> None:
-        """Let so many of those that wait, the oldest first, be claimed and completed."""
+        """Claim and complete this many of the available tasks, oldest first."""
         mould = self._mould
         for first in range(0, count, _AT_ONCE):
             with self.store.write(self._mould.topic) as unit:
@@ -176,7 +176,7 @@ class _Batch:
         self._sizes: Counter[str] = Counter()
 
     def append(self, wire: dict[str, Any], wire_id: str, stream_id: str) -> int:
-        """Take this wire in; the time that it gets."""
+        """Add a wire; return its timestamp."""
         at = self.now
         wire["wire_id"], wire["ts"], wire["stream"]["stream_id"] = wire_id, write_time(at), stream_id
         message = orjson.dumps(wire, option=orjson.OPT_SORT_KEYS)
@@ -211,7 +211,7 @@ class _Batch:
         self.unit.count(self._topic, [*counts.items(), (COUNTED_AT, len(self._entries))])
 
     def _count(self, name: str, like_the_mould: int) -> int:
-        """Wires differ in size by the digits of their places; an agent's are all of its stage."""
+        """A counter of the batch: wires differ in size by the digits of their numbers."""
         kind, _, key, measure = name.split("/")
         if measure != "bytes":
             return like_the_mould

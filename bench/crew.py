@@ -1,7 +1,7 @@
-"""Agents that work at a server with everything on: what `load` sends, and what has to exist before.
+"""Agents that work at a server with everything on: the requests that `load` sends, and the setup that they need.
 
-Every agent has a key and a connection of its own and a role that the tasks require; every write carries an
-Idempotency-Key; one process follows the whole event stream; the server counts its metrics as it always does.
+Every agent has its own key and connection and a role that the tasks require; every write has an Idempotency-Key; one
+process follows the whole event stream; the server counts its metrics as usual.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
+from uuid import uuid4
 
 from bench.load import Lane, Work
 from bench.served import Site, stop, uninterrupted
@@ -24,7 +25,7 @@ from bench.served import Site, stop, uninterrupted
 QUEUE, ROLE = "queue_bench", "role_bench"
 TASK: dict[str, Any] = {"title": "Research a guest", "input": {"guest": "x" * 256}}
 BATCH = 50
-_CARD = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1"}
+_CARD = {"name": "bench", "description": "Works.", "version": "1", "skills": [], "capabilities": {}}
 _CLAIM_ID = re.compile(rb'"claimId": ?"([^"]+)"')
 _DRAIN = """
 import socket, sys
@@ -35,7 +36,7 @@ while follower.recv(1 << 20):
 
 
 def call(site: Site, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
-    """The JSON of one request's answer, over a connection of its own; RuntimeError when it is refused."""
+    """The JSON answer of one request, over a connection of its own; RuntimeError if it is refused."""
     connection = http.client.HTTPConnection(*site.place, timeout=60)
     with contextlib.closing(connection):
         headers = {"authorization": f"Bearer {key or site.key}", "content-type": "application/json"}
@@ -48,7 +49,7 @@ def call(site: Site, method: str, path: str, body: Any = None, *, key: str = "")
 
 
 class Request:
-    """The bytes of a request of which only the Idempotency-Key, and an id in the path, differ from time to time."""
+    """The bytes of a request; only the Idempotency-Key and an id in the path change."""
 
     def __init__(self, path: str, key: str, name: str, body: Any = None) -> None:
         before, gap, after = path.partition("{}")
@@ -74,11 +75,12 @@ class Agent:
     """An agent with its key and its prepared requests."""
 
     def __init__(self, site: Site, task: dict[str, Any]) -> None:
-        body = {"agentCard": {**_CARD, "skills": [], "capabilities": {}}, "issueKey": True}
+        # The same card is the same agent, so each agent has a card of its own.
+        body = {"agentCard": {**_CARD, "url": f"https://bench.example/{uuid4()}"}, "issueKey": True}
         made = call(site, "POST", "/agents/register-card", body)
         self.agent_id, self.key = made["agentId"], made["apiKey"]
         call(site, "POST", f"/roles/{ROLE}/agents/{self.agent_id}", {})
-        # Nobody else has this name, so no key is used twice.
+        # The name is unique, so no key is used twice.
         name, claim = self.agent_id, {"agentId": self.agent_id, "wait": 30}
         next_path = f"/queues/{QUEUE}/claim-next"
         self._create = Request(f"/queues/{QUEUE}/tasks", site.key, f"{name}-create", task)
@@ -98,11 +100,11 @@ class Agent:
         expect(b"200", (yield self._complete(claim[1])))
 
     def batch(self) -> Work:
-        """The same for many tasks, as many a request."""
+        """The same for many tasks per request."""
         expect(b"200", (yield self._create_many()))
         claims: list[str] = []
         while len(claims) < BATCH:
-            # Others may have taken some, and left as many.
+            # Others may have claimed some of these tasks, and left as many.
             asked = {"agentId": self.agent_id, "wait": 30, "count": BATCH - len(claims)}
             reply = yield self._claim_many(end=Request.ending(asked))
             claims += [one["claimId"] for one in _body(reply)["claims"]]
@@ -111,7 +113,7 @@ class Agent:
 
 
 class Crew:
-    """The agents of one server, registered when they are needed. The first crew of a workspace opens it."""
+    """The agents of one server, registered when they are needed. The first crew creates the queue and the role."""
 
     def __init__(self, site: Site, task: dict[str, Any] = TASK) -> None:
         self.site, self.task, self._agents = site, {**task, "requiredRoles": [ROLE]}, list[Agent]()
@@ -120,13 +122,13 @@ class Crew:
             call(site, "POST", "/queues", {"id": QUEUE, "name": "Bench"})
 
     def hire(self, count: int) -> list[Agent]:
-        """So many agents, hired now or before."""
+        """Return this many agents, registering those that are missing."""
         while len(self._agents) < count:
             self._agents.append(Agent(self.site, self.task))
         return self._agents[:count]
 
     def lanes(self, count: int, work: Callable[[Agent], Callable[[], Work]]) -> AbstractContextManager[list[Lane]]:
-        """A connection for each of so many agents, which does the work that is chosen for the agent."""
+        """A connection for each of `count` agents, which repeats the work chosen for the agent."""
         return _opened(self.site, [work(agent) for agent in self.hire(count)])
 
 
@@ -138,7 +140,7 @@ def _opened(site: Site, works: list[Callable[[], Work]]) -> Iterator[list[Lane]]
 
 @contextlib.contextmanager
 def follower(server: Site) -> Iterator[None]:
-    """Follow the server's whole event stream by a process of its own, which throws away what it reads."""
+    """Follow the server's whole event stream in a separate process that discards what it reads."""
     with socket.create_connection(server.place, 60) as stream:
         stream.sendall(f"GET /stream HTTP/1.1\r\nhost: redkey\r\nauthorization: Bearer {server.key}\r\n\r\n".encode())
         head = stream.recv(1 << 16)
@@ -157,7 +159,7 @@ def follower(server: Site) -> Iterator[None]:
 
 
 def echo_lanes(server: Site, count: int) -> AbstractContextManager[list[Lane]]:
-    """Connections that send one create each time, for a server that echoes it."""
+    """Connections that repeat one create request, for a server that echoes it."""
     request = Request(f"/queues/{QUEUE}/tasks", "rk_nobody_asks", "bench", TASK)
 
     def ask() -> Work:
@@ -167,6 +169,7 @@ def echo_lanes(server: Site, count: int) -> AbstractContextManager[list[Lane]]:
 
 
 def expect(status: bytes, reply: bytes) -> None:
+    """Raise RuntimeError unless a reply has the expected status."""
     if reply[9:12] != status:
         raise RuntimeError(f"not {status.decode()}: {reply[:1000].decode(errors='replace')}")
 

@@ -45,6 +45,7 @@ class Echo:
 
 
 def serve(ready: Path) -> None:
+    """Serve until a signal asks to stop."""
     config = Config(port=0)
     sockets = listen(config)
     told = json.dumps({"url": url_of(sockets[0])}).encode()

@@ -1,8 +1,8 @@
 """Graphs: a plan of 10 levels of 100 no-op tasks, each level after the one before, beside engines that run such graphs.
 
-RedKey runs the plan over HTTP with 32 workers, durable, and with every edge spelt out. It is measured in turns with
+RedKey runs the plan over HTTP with 32 workers, durable, and with every edge listed. It is measured in alternation with
 each peer, each time on a new server; the share is how many times longer the peer takes. The first peer is RedKey
-itself: what its share differs from 1 is noise.
+itself: any difference of its share from 1 is noise.
 """
 
 from __future__ import annotations

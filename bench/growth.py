@@ -1,8 +1,8 @@
-"""Growth: what a claim, a start and memory cost with 1,000, 100,000 and 1,000,000 tasks, waiting and finished.
+"""Growth: the cost of a claim, a start and memory with 1,000, 100,000 and 1,000,000 tasks, waiting and finished.
 
-Tasks are filled in beside the server, as copies of one that went through the coordinator; then `redkey serve` starts on
-them and is measured by HTTP. Claim costs stand beside those of the smallest size: flat is 1.0. With 500,000 waiting
-tasks there are a million events. A quick run ends at 100,000.
+Tasks are added beside the server, as copies of one that went through the coordinator; then `redkey serve` starts on
+them and is measured over HTTP. Claim costs are compared with those of the smallest size: 1.0 means no growth. With
+500,000 waiting tasks there are a million events. A quick run ends at 100,000.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ WAITING = (1_000, 100_000, 500_000, 1_000_000)
 FINISHED = (1_000, 100_000, 1_000_000)
 QUICK = 100_000
 CLAIMS = 300
-# What is aimed for at the start is for so many events.
+# The target for the start applies to this number of events.
 EVENTS = 1_000_000
 AIM_FLAT, AIM_START_SECONDS, AIM_BYTES, AIM_FINISHED_BYTES = 1.5, 5, 1024, 0
-# It takes minutes, and tells of sizes rather than of rates.
+# It takes minutes, and measures sizes rather than rates.
 ROUNDS = 1
 
 
@@ -41,7 +41,7 @@ def main(quick: bool) -> None:
 
 
 async def _measure(waiting: list[int], finished: list[int]) -> None:
-    """What waits grows in one directory, what has finished in another; the largest is one and then the other."""
+    """Waiting tasks grow in one directory, finished ones in another; the largest size uses one after the other."""
     with tempfile.TemporaryDirectory() as directory:
         small = await Growth.begin(Path(directory) / "finished")
         small.tell_of_nothing()
@@ -60,15 +60,15 @@ class Growth:
 
     def __init__(self, folder: Path, copies: Copies, agent_id: str, empty: tuple[float, int]) -> None:
         self._folder, self._copies, self._agent_id = folder, copies, agent_id
-        # Of a server without tasks: seconds to its first answer, and its memory.
+        # For a server without tasks: seconds to its first answer, and its memory.
         self._empty_seconds, self._empty_bytes = empty
         self._waiting, self._finished = 0, 0
-        # What a claim costs at the smallest size.
+        # The cost of a claim at the smallest size.
         self._first_cost = 0.0
 
     @classmethod
     async def begin(cls, folder: Path) -> Growth:
-        """An empty workspace: what everything else is compared with."""
+        """Create an empty workspace, the base of all comparisons."""
         folder.mkdir()
         with redkey(folder) as server:
             connection = await Connection.open(server.url)
@@ -90,12 +90,12 @@ class Growth:
         row("an empty workspace, memory", self._empty_bytes / 1e6, unit="MB", least=True)
 
     async def waiting(self, size: int) -> None:
-        """Let so many tasks wait, and measure."""
+        """Let `size` tasks wait, and measure."""
         self._fill(size - self._waiting)
         await self._tell("waiting", size, AIM_BYTES)
 
     async def finished(self, size: int) -> None:
-        """Let so many tasks have finished, and measure, with just enough that wait to claim some."""
+        """Let `size` tasks be finished, and measure, with just enough waiting tasks to claim some."""
         missing = size - self._finished
         self._copies.fill(max(0, missing - self._waiting))
         self._copies.finish(missing)
@@ -104,8 +104,8 @@ class Growth:
         await self._tell("finished", size, AIM_FINISHED_BYTES)
 
     def _fill(self, count: int) -> None:
-        """So many tasks more that wait, the last of them when all else is over a minute old: a start looks through the
-        last minute, and copies are made faster than tasks."""
+        """Add waiting tasks; the last ones are added when all others are over a minute old, because a start reads the
+        last minute of the ledger, and copies are created faster than real tasks."""
         self._copies.fill(count - 1)
         self._copies.skip(TOMBSTONE_NANOSECONDS)
         self._copies.fill(1)
@@ -125,13 +125,13 @@ class Growth:
         row(f"{held}, a claim, p50", p50 * 1000, unit="ms", least=True)
         aimed = events >= EVENTS and (kind == "finished" or events < 1.1 * EVENTS)
         row(f"{held}, to the first answer", seconds, unit="s", least=True, aim=AIM_START_SECONDS if aimed else None)
-        # What a few tasks seem to take is mostly what the process takes by itself.
+        # The cost of a few tasks would be mostly the cost of the process itself.
         row(f"{held}, memory a task", a_task, unit="B", least=True, aim=aim_bytes if size >= QUICK else None)
         point("depth", f"{kind} tasks", size, microseconds)
         point("memory", f"{kind} tasks", size, memory_bytes / 2**20)
 
     async def _claim_cost(self, server: Served) -> tuple[float, float]:
-        """Seconds of the processor that a claim and its completion take, and those that half of the claims wait."""
+        """Processor seconds of a claim and its completion, and the median time that claims wait."""
         connection = await Connection.open(server.url)
         claim = request("POST", f"/queues/{QUEUE}/claim-next", server.key, {"agentId": self._agent_id})
         spent, before = [], server.processor_seconds
@@ -140,7 +140,7 @@ class Growth:
             claimed = (await connection.send(claim)).json
             spent.append(time.perf_counter() - begun)
             assert claimed["status"] == "claimed", claimed
-            # Held claims would be a growth of their own.
+            # Complete the claims, because held claims would grow too.
             await connection.call("POST", f"/claims/{claimed['claimId']}/complete", server.key, {})
         cost = (server.processor_seconds - before) / CLAIMS
         connection.close()
@@ -151,7 +151,7 @@ async def _start_seconds(server: Served) -> float:
     """From the start of the process to the first answer that needs the world."""
     connection = await Connection.open(server.url)
     begun = time.perf_counter()
-    # Nothing is recorded: an agent that is not there asks for a task.
+    # An unknown agent asks for a task, so nothing is recorded.
     nobody = {"agentId": "agt_" + "0" * 26}
     await connection.send(request("POST", f"/queues/{QUEUE}/claim-next", server.key, nobody))
     connection.close()

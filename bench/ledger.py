@@ -22,13 +22,14 @@ from redkey.wire.canonical import canonical
 
 HAMMER = Path(__file__).parents[1] / "tests" / "stores" / "sqlite" / "hammer.py"
 BATCH = 64
-# It has rounds of its own, in which the rivals take turns.
+# It has its own rounds, in which all candidates take turns.
 ROUNDS = 1
-# A round is short and the rounds of all rivals take turns, so that a slow moment of the disk meets them all.
+# A round is short and the rounds of all candidates alternate, so that a slow moment of the disk affects them all.
 Round = Callable[[Path, Sequence[Entry], int], float]
 
 
 def main(quick: bool) -> None:
+    """Measure and print everything; `quick` runs a shorter measurement."""
     rounds = 3 if quick else 15
     entries = [_entry(wire) for wire in task_lives(200 if quick else 800)]
     size = sum(len(entry.wire) for entry in entries) / len(entries)
@@ -162,7 +163,7 @@ def _processes(quick: bool) -> None:
 
 
 def _hammer(directory: Path, topic: str, count: int, units: int, batch: int) -> float:
-    """Records per second while all of them were at work."""
+    """Records per second while all processes were running."""
     command = [sys.executable, str(HAMMER), str(directory), topic, str(units), str(batch)]
     processes = [
         subprocess.Popen([*command, f"p{n}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -181,7 +182,7 @@ def _hammer(directory: Path, topic: str, count: int, units: int, batch: int) -> 
     return units_done * batch / (ended - began)
 
 
-# Appends up to each size in turn and prints the kibibytes it has resident there.
+# A program that appends up to each size in turn and prints its resident memory in KiB at each.
 _GROWING = """
 import sys
 from bench.ledger import grow
@@ -198,7 +199,7 @@ def _memory(sizes: Sequence[int]) -> None:
 
 
 def grow(directory: str, sizes: Sequence[int]) -> None:
-    """Append until each of the sizes is reached, and print the memory in use there."""
+    """Append until each of the sizes is reached, and print the memory in use at that point."""
     entries = [_entry(wire) for wire in task_lives(128)]
     with SqliteStore(directory) as store:
         topic = store.create_topic()
@@ -214,5 +215,5 @@ def grow(directory: str, sizes: Sequence[int]) -> None:
 
 
 def _disk() -> str | None:
-    """Where the disk under test is: REDKEY_BENCH_DIR, or the temporary directory."""
+    """The folder of the disk under test: REDKEY_BENCH_DIR, or the temporary directory."""
     return os.environ.get("REDKEY_BENCH_DIR")

@@ -1,7 +1,7 @@
-"""Limits: what the machine gives at best to what nothing can do without. Other modules have theirs beside them.
+"""Limits: the best that this machine can do for operations that RedKey depends on.
 
-The rate of a lone fsync bounds what one connection can do durably; the hash chain is what the ledger adds to a log.
-The bare echo of the server's own host is in `coordination`, SQLite's bare inserts are in `ledger`.
+The rate of a lone fsync limits what one connection can do durably; the hash chain is what the ledger adds to a log.
+The bare echo of the server's host is measured in `coordination`, SQLite's bare inserts in `ledger`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RECORD = b"x" * 700
 
 
 def main(quick: bool) -> None:
-    """Measure for a second each, or for a third of one."""
+    """Measure for a second each, or for a third of a second."""
     seconds = 0.3 if quick else 1.0
     for batch in (1, 64):
         row(f"records of 700 bytes, fsync after {batch}", _synced(seconds, batch))

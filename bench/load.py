@@ -1,8 +1,8 @@
-"""The load client: many connections in one thread, with as little client as there can be, for it shares the machine.
+"""The load client: many connections in one thread. It is minimal, because it shares the machine with the server.
 
-Sockets block and epoll says which has an answer. A piece of work is a generator: it yields the bytes of a request and
-is sent the bytes of the whole answer. There are no tasks, futures or callbacks: about 100 microseconds of the client's
-processor for a create, a claim and a complete, of which the kernel takes more than half.
+Sockets block and epoll says which have an answer. A piece of work is a generator: it yields the bytes of a request and
+receives the bytes of the whole answer. There are no tasks, futures or callbacks: a create, a claim and a complete cost
+the client about 100 microseconds of processor time, of which the kernel takes more than half.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 @dataclass
 class Load:
-    """What a load did: wall and processor seconds, and the seconds of each request and each piece of work."""
+    """The result of a load: wall and processor seconds, and the seconds of each request and each piece of work."""
 
     seconds: float = 0.0
     client_seconds: float = 0.0
@@ -50,19 +50,19 @@ def milliseconds(taken: Sequence[float], percent: int) -> float:
 
 
 class Lane:
-    """A connection and the work that is done over it, one piece after the other."""
+    """A connection and the work that is repeated over it."""
 
     __slots__ = ("asked_at", "begun_at", "buffer", "receive", "requests", "send", "socket", "start", "work")
 
     def __init__(self, place: tuple[str, int], start: Callable[[], Work]) -> None:
         self.socket = socket.create_connection(place, PATIENCE_SECONDS)
-        # Without a timeout, or Python would ask poll(2) before each call.
+        # No timeout, or Python would call poll(2) before each call.
         self.socket.settimeout(None)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.send, self.receive = self.socket.sendall, self.socket.recv
         self.start, self.work, self.buffer = start, start(), b""
         self.begun_at = self.asked_at = 0.0
-        # How many were answered since it was opened.
+        # How many requests were answered since it was opened.
         self.requests = 0
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class Lane:
 
 
 def http_answer(data: bytes) -> int:
-    """How many bytes the HTTP answer at the start of the data has; 0 when it is not whole yet."""
+    """The length of the HTTP answer at the start of the data; 0 if it is incomplete."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return 0
@@ -82,7 +82,7 @@ def http_answer(data: bytes) -> int:
 
 
 def drive(lanes: Sequence[Lane], seconds: float, answered: Answered = http_answer) -> Load:
-    """Let every lane do its work again and again for some seconds; what was begun is finished.
+    """Let every lane repeat its work for some seconds; started work is finished.
 
     With 0 seconds every lane does its work once.
     """

@@ -1,7 +1,7 @@
-"""A plain httptools protocol that answers every request with its own body: the least that HTTP in Python costs.
+"""A plain httptools protocol that answers every request with its own body: the lowest cost of HTTP in Python.
 
-`python -m bench.plain_echo READY_FILE`: serves on a free port until it is asked to stop. It has no limits, no
-deadlines and no order of answers to keep; `echo` is the same behind RedKey's own connection.
+`python -m bench.plain_echo READY_FILE`: serves on a free port until it is asked to stop. It has no limits, no deadlines
+and no order of answers; `echo` is the same behind RedKey's own connection.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PlainEcho(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
         self._body = b""
@@ -41,11 +41,12 @@ class PlainEcho(asyncio.Protocol):
 
 
 async def serve(ready: Path) -> None:
+    """Serve until a signal asks to stop."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     server = await loop.create_server(PlainEcho, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    # Renamed into place: whoever waits for the file never reads half of it.
+    # Renamed into place, so that a reader never sees half of the file.
     half = ready.with_suffix(".half")
     half.write_text(json.dumps({"url": url}))
     half.rename(ready)

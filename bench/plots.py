@@ -1,4 +1,4 @@
-"""Line plots as SVG, by hand: a dozen points need no library. Both axes may be logarithmic."""
+"""Line plots as SVG, without a library, for a dozen points. Both axes may be logarithmic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLOURS = (
 
 @dataclass(frozen=True)
 class Plot:
-    """What a plot shows, and how its axes run."""
+    """The titles of a plot and the scales of its axes."""
 
     title: str
     x: str
@@ -48,7 +48,7 @@ PLOTS = {
 
 
 class Axis:
-    """Maps values onto a length, straight or by their logarithm."""
+    """Maps values to a length, linearly or logarithmically."""
 
     def __init__(self, values: Sequence[float], start: float, end: float, log: bool) -> None:
         self.log, self.start, self.end = log and min(values) > 0, start, end
@@ -120,18 +120,18 @@ def _grid(plot: Plot, across: Axis, up: Axis) -> list[str]:
         parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle" fill="#555">{_shown(tick)}</text>')
     middle = (left + right) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle" fill="#555">{escape(plot.x)}</text>')
-    # From the very left: there is no room for many words before the axis.
+    # Start at the left edge: there is little room before the axis.
     parts.append(f'<text x="8" y="{TOP - 6}" fill="#555">{escape(plot.y)}</text>')
     return parts
 
 
 def _shown(tick: float) -> str:
-    """A million is 1,000,000: `g` alone would write 1e+06."""
+    """Write a million as 1,000,000: `g` alone would write 1e+06."""
     return f"{tick:,.0f}" if tick >= 1 and tick == int(tick) else f"{tick:g}"
 
 
 def _apart(places: Sequence[float]) -> list[float]:
-    """The heights of the names at the lines' ends, moved so that none covers another."""
+    """The heights of the labels at the ends of the lines, moved so that none covers another."""
     moved = dict.fromkeys(range(len(places)), 0.0)
     last = -math.inf
     for number in sorted(moved, key=lambda index: places[index]):

@@ -28,11 +28,12 @@ from redkey.wire.decode import decode
 from tests.harness.workshop import Workshop, open_signing
 
 VERIFIED = 100_000
-# It is about sizes and orders, and takes a while.
+# It measures sizes and orders of magnitude, and takes a while.
 ROUNDS = 1
 
 
 def main(quick: bool) -> None:
+    """Measure and print everything; `quick` runs a shorter measurement."""
     for tasks in (1_000, 3_000) if quick else (2_000, 15_000):
         with tempfile.TemporaryDirectory() as folder:
             directory = Path(folder) / "data"
@@ -41,7 +42,7 @@ def main(quick: bool) -> None:
             _verify(directory, size)
             _receipts(directory, 50 if quick else 500, size)
             _round_trip(directory, size)
-            # In a process of its own, whose memory is what the check needs.
+            # In a separate process, so that its memory is the memory of the check.
             command = [sys.executable, "-c", f"from bench.proof import check; check({folder!r})"]
             rate, mebibytes = map(float, subprocess.run(command, check=True, capture_output=True).stdout.split())
             row(f"fsck of {size}, everything against everything", rate)
@@ -73,7 +74,7 @@ def _verified(batches: Sequence[Sequence[Record]]) -> float:
 
 
 def _receipts(directory: Path, count: int, size: str) -> None:
-    """Receipts of records all over the ledger, under the newest checkpoint."""
+    """Receipts of records from the whole ledger, under the newest checkpoint."""
     with SqliteStore(directory) as store:
         topic, signing = store.topics()[0], open_signing(store)
         signing.sign()
@@ -101,13 +102,13 @@ def _round_trip(directory: Path, size: str) -> None:
 
 
 def check(folder: str) -> None:
-    """Run fsck, and print how many records a second it took and the mebibytes of this process."""
+    """Run fsck, and print its records per second and the mebibytes of this process."""
     began = time.process_time()
     with Inspection(Path(folder) / "data") as evidence:
         report = Fsck(evidence).run()
     assert report.clean, report.faults
     rate = report.figures["records"] / (time.process_time() - began)
-    # Not by getrusage: that counts what the process was before exec.
+    # Not by getrusage, which includes the process before exec.
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     print(rate, int(found[1]) / 1024)

@@ -24,12 +24,12 @@ PAGE, DATA, PICTURES = ROOT / "bench" / "RESULTS.md", ROOT / "bench" / "results.
 
 
 def title(module: ModuleType) -> str:
-    """What a module says it measures."""
+    """The title of a module's measurements: the first line of its docstring."""
     return (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
 
 
 def write(run: Run, sections: Mapping[str, str], rounds: int, load: float, seconds: float) -> list[Path]:
-    """Write the page, its data and its plots; the paths, relative to the checkout."""
+    """Write the page, its data and its plots; return the paths, relative to the checkout."""
     machine = {
         **_machine(),
         "load before the run": f"{load:.1f}",
@@ -56,10 +56,11 @@ def write(run: Run, sections: Mapping[str, str], rounds: int, load: float, secon
 
 _INTRODUCTION = """\
 Written by `make bench`. A figure is the median of its rounds, with the lowest and the highest; modules take turns, so
-that a busy minute of the machine touches them all. *Share* is the figure over its yardstick in the same round or turn,
-as the median of these ratios with the lowest and the highest: only shares can be compared between machines. A share of
-something that waits for the disk depends on *fsync*, the median time of a lone write and fsync of 700 bytes right
-before, and on the build of the interpreter. A/A is a thing over itself: how much of a share is noise."""
+that a busy minute of the machine affects them all. *Share* is the figure divided by its yardstick in the same round or
+turn, as the median of these ratios with the lowest and the highest: only shares can be compared between machines. A
+share of something that waits for the disk depends on *fsync*, the median time of a lone write and fsync of 700 bytes
+just before, and on the build of the interpreter. A/A compares a thing with itself: it shows how much of a share is
+noise."""
 
 
 def _section(run: Run, name: str, words: str) -> Iterable[str]:
@@ -80,7 +81,7 @@ def _section(run: Run, name: str, words: str) -> Iterable[str]:
 
 
 def _groups(figures: Iterable[Figure]) -> list[list[Figure]]:
-    """The figures of all rounds that are of one thing, in the order in which the things came."""
+    """The figures of all rounds grouped by subject, in the order in which the subjects were measured."""
     found: dict[tuple[str, str], list[Figure]] = {}
     for figure in figures:
         found.setdefault((figure.section, figure.what), []).append(figure)
@@ -101,7 +102,7 @@ def _summary(group: list[Figure]) -> dict[str, Any]:
 
 
 def _reached(said: Mapping[str, Any], first: Figure) -> bool | None:
-    """Whether every aim was reached; None where there was none."""
+    """Whether every target was reached; None if there is none."""
     pairs = [(said["median"], first.aim), (said["share"], first.share_aim)]
     judged = [
         value <= aim if first.least else value >= aim for value, aim in pairs if aim is not None and value is not None

@@ -1,7 +1,7 @@
-"""A server process to be measured: `redkey serve` with everything on as it comes, or a bare echo.
+"""A server process to measure: `redkey serve` with default settings, or a bare echo.
 
-Every server may come from another checkout: `tree` is the folder of one, and `redkey` is imported from there. The
-interpreter and the libraries are always those of this process, or a ratio would be of two environments.
+A server may come from another checkout: `tree` is its folder, and `redkey` is imported from there. The interpreter and
+the libraries are always those of this process, because a ratio must compare only the checkouts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOOK_SECONDS = 0.002
 
 @dataclass
 class Site:
-    """Where a server answers, and the key of its workspace."""
+    """The address of a server, and the key of its workspace."""
 
     url: str
     key: str
@@ -43,24 +43,24 @@ class Site:
 
 
 class Served(Site):
-    """A server process that runs here, and what it costs."""
+    """A server process that runs here, with its costs."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], url: str, key: str, seconds: float, cells: Path | None = None
     ) -> None:
         super().__init__(url, key)
         self.process = process
-        # From the start of the process until it said that it answers.
+        # From the start of the process until it reported that it is ready.
         self.start_seconds = seconds
-        # Where a watched server counts what its units take.
+        # The file in which a watched server counts what its units take.
         self.cells = cells
 
     @property
     def spent(self) -> Spent:
-        """What it has cost so far, read between two units of work.
+        """The costs so far, read between two units of work.
 
         A unit is counted when it ends, and its replies may be sent before that. The event loop answers another
-        request only after the unit, so no part of it is then missing.
+        request only after the unit, so no part of it is missing then.
         """
         with closing(HTTPConnection(*self.place, timeout=ANSWER_SECONDS)) as connection:
             connection.request("GET", "/healthz")
@@ -69,24 +69,32 @@ class Served(Site):
 
     @property
     def processor_seconds(self) -> float:
-        """Seconds of the processor that it has taken."""
+        """Processor seconds used so far."""
         return self.spent.process / 1e9
 
     @property
     def memory_bytes(self) -> int:
-        """The memory that it has now."""
+        """Its current memory."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
 def redkey(
-    directory: Path, name: str = "server", *, tree: Path = ROOT, watched: Literal["", "unit", "parts"] = ""
+    directory: Path,
+    name: str = "server",
+    *,
+    tree: Path = ROOT,
+    watched: Literal["", "unit", "parts"] = "",
+    config: str = "",
 ) -> Iterator[Served]:
-    """`redkey serve` on `directory/data`. See `watched_server` for what may be watched."""
+    """`redkey serve` on `directory/data`, with additional settings as TOML. For `watched` see `watched_server`."""
     ready, cells = directory / f"{name}.ready", directory / f"{name}.cells" if watched else None
     serve = ["serve", "--data", str(directory / "data"), "--port", "0", "--ready-file", str(ready)]
+    if config:
+        (directory / f"{name}.toml").write_text(config)
+        serve += ["--config", str(directory / f"{name}.toml")]
     module = ["-m", "bench.watched_server", watched, str(cells)] if watched else ["-m", "redkey"]
-    # `bench` is this checkout's whatever the server's is: its stopwatch is the same for both.
+    # `bench` always comes from this checkout, so the stopwatches are the same for all servers.
     with _process([*module, *serve], ready, [tree / "src", ROOT]) as (process, url, seconds):
         key = json.loads((directory / "data/credentials.json").read_text())["apiKey"]
         yield Served(process, url, key, seconds, cells)
@@ -94,9 +102,9 @@ def redkey(
 
 @contextmanager
 def echo(directory: Path, name: str = "echo", *, tree: Path = ROOT) -> Iterator[Served]:
-    """RedKey's HTTP host with nothing behind it: every request is answered with its own body.
+    """RedKey's HTTP host with an echo behind it: every request is answered with its own body.
 
-    A checkout's host is used by the `bench.echo` of the same checkout, which knows how.
+    A checkout's host runs the `bench.echo` of the same checkout.
     """
     ready = directory / f"{name}.ready"
     with _process(["-m", "bench.echo", str(ready)], ready, [tree / "src", tree]) as (process, url, seconds):
@@ -138,15 +146,15 @@ def _process(
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back Ctrl-C and SIGTERM until the block has ended.
+    """Block Ctrl-C and SIGTERM until the block has ended.
 
-    While a process is started, an interrupt would leave one behind of which nobody knows.
+    An interrupt while a process is being started would leave that process running.
     """
     held: list[int] = []
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
-            # What is ignored stays so, also in the process that is started.
+            # Ignored signals stay ignored in the process that is started, too.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 before[number] = signal.signal(number, lambda number, _: held.append(number))
     try:
@@ -159,14 +167,14 @@ def uninterrupted() -> Iterator[None]:
 
 
 def environment(imported: list[Path]) -> dict[str, str]:
-    """The environment of a program that imports from these folders first; no setting of RedKey is passed on."""
+    """The environment of a program that imports from these folders first; settings of RedKey are not passed on."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("REDKEY_")}
     paths = [*map(str, imported), *filter(None, [clean.get("PYTHONPATH")])]
     return {**clean, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Ask a process to end, and end it if it does not."""
+    """Ask a process to end, and kill it if it does not."""
     process.terminate()
     try:
         process.wait(STOP_SECONDS)

@@ -1,8 +1,8 @@
-"""How many Python functions of RedKey a warm request runs through, and of how many modules: `python -m bench.stations`.
+"""How many Python functions of RedKey a warm request calls, and in how many modules: `python -m bench.stations`.
 
-A whole server runs in this process. Each request is sent a few times first, so that what is read once is read, then a
-few times more while the functions of the server's thread are counted. The least counts: what a timer adds that fires
-meanwhile is not of the request. So counts do not depend on how busy the machine is.
+A whole server runs in this process. Each request is sent a few times first, so that caches are filled, then a few times
+more while the functions of the server's thread are counted. The smallest count is used, because a timer may add calls
+that do not belong to the request. So counts do not depend on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def count() -> dict[str, Counter[CodeType]]:
 
 
 def report() -> None:
-    """Print what was counted."""
+    """Print the counts."""
     for name, counts in count().items():
         modules = {code.co_filename for code in counts}
         told = {"request": name, "calls": counts.total(), "modules": len(modules)}

@@ -1,4 +1,4 @@
-"""The files of a commit in a folder of their own, to be measured beside this checkout."""
+"""The files of a commit in a separate folder, to measure them beside this checkout."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def is_changed() -> bool:
 def files_of(commit: str) -> Iterator[Path]:
     """A temporary folder with the files of a commit.
 
-    They are unpacked from an archive, not checked out as a worktree of git: nothing about them is kept in the
-    repository, so nothing is left there even when this process is killed.
+    They are unpacked from an archive and not checked out as a git worktree, so nothing is left in the repository even
+    if this process is killed.
     """
     with tempfile.TemporaryDirectory(prefix="redkey-bench-tree-") as folder:
         with subprocess.Popen(["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE) as archive:

@@ -1,9 +1,9 @@
 """`redkey serve` with stopwatches that count per unit of work: `python -m bench.watched_server WHAT CELLS serve ...`.
 
 WHAT is `unit`, for the unit of work and the answering of its requests, or `parts`, for the parts of the unit as well.
-A stopwatch is read twice a unit and never per request or record, so it does not distort: with 32 connections all of
-them together add about a microsecond to a cycle. They count into the file CELLS (see `clocks`), where others read at
-any time. The module imports nothing else of RedKey, so it can watch a server of any commit that has these names.
+A stopwatch is read twice per unit and never per request or record, so it does not distort: with 32 connections all of
+them together add about a microsecond to a cycle. They count into the file CELLS (see `clocks`), which others may read
+at any time. The module imports nothing else of RedKey, so it can watch a server of any commit that has these names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from bench.clocks import CELLS, CELLS_BYTES
 
 _COORDINATOR = "redkey.services.coordinator:Coordinator"
-# What is watched: the cell, and the methods that it counts. A watched method called in another one counts for both.
+# What is watched: the cell and its methods. A watched method that is called inside another one counts for both.
 # Acts (checkpoints, counting) are units too.
 UNIT = {
     "whole": f"{_COORDINATOR}._commit {_COORDINATOR}._perform {_COORDINATOR}._perform_next",
@@ -61,7 +61,7 @@ def watch(place: str, cell: int, cells: memoryview[int]) -> None:
 
 
 def run(what: str, path: Path) -> None:
-    """Serve; the rest of the arguments is `redkey`'s."""
+    """Serve; the remaining arguments are passed to `redkey`."""
     path.write_bytes(bytes(CELLS_BYTES))
     with path.open("r+b") as file:
         cells = memoryview(mmap(file.fileno(), CELLS_BYTES)).cast("q")

@@ -13,6 +13,7 @@ from redkey.wire.validate import read_wire, validate
 
 
 def main(quick: bool) -> None:
+    """Measure and print everything; `quick` runs a shorter measurement."""
     seconds = 0.2 if quick else 2.0
     wires = list(task_lives(20 if quick else 400))
     messages = [canonical(wire) for wire in wires]
@@ -33,5 +34,5 @@ def _fold(wires: list[AnyWire]) -> None:
     for wire in wires:
         state.apply(wire)
     if state.void:
-        # A round in which wires are void would measure something else.
+        # Void wires would make the round measure something else.
         raise RuntimeError(f"{len(state.void)} wires are void, the first because of {state.void[0].reason}")

@@ -1,9 +1,9 @@
-"""Tasks through `rk.worker`, by the SDK of the checkout that is measured: `python -m bench.worker_load JSON`.
+"""Tasks through `rk.worker`, with the SDK of the measured checkout: `python -m bench.worker_load JSON`.
 
-Each slot claims, starts and completes one task after the other. After some tasks to warm up it reads its own clocks
-and the server's, and again when so many more have reached the handler, and prints the difference as one line of JSON.
-The queue must hold a task more for each slot, or the last ones would wait. A program of its own, because the SDK must
-come from the same checkout as the server.
+Each slot claims, starts and completes one task after the other. After some tasks to warm up it reads its own clocks and
+the server's, reads them again after the measured number of tasks, and prints the differences as one line of JSON. The
+queue must contain one more task for each slot, or the last ones would wait. It is a separate program, because the SDK
+must come from the same checkout as the server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from redkey.client import Context, RedKey
 
 
 class Handler:
-    """Counts the tasks that it gets and reads the clocks at the first and the last of those that are measured."""
+    """Counts its tasks, and reads the clocks at the first and the last measured one."""
 
     def __init__(self, asked: dict[str, Any], rk: RedKey) -> None:
         self._asked, self._rk, self._lock = asked, rk, Lock()
@@ -40,6 +40,7 @@ class Handler:
 
 
 def run(asked: dict[str, Any]) -> None:
+    """Run the load and print the result."""
     with RedKey(asked["url"], asked["key"]) as rk:
         handler = Handler(asked, rk)
         work = rk.worker(queue=asked["queue"], roles=[asked["role"]], agent=asked["agent"], concurrency=asked["slots"])

@@ -1,4 +1,4 @@
-"""Workflows without I/O: the check of a plan of 10,000 tasks, and the reducer alone. Over HTTP they are in `graphs`."""
+"""Workflows without I/O: validation of a plan of 10,000 tasks, and the reducer alone. `graphs` uses HTTP."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUEUE = "queue_bench"
 
 
 def plan(levels: int, width: int) -> dict[str, Any]:
-    """Levels of tasks, each task waiting for the whole level before."""
+    """Levels of tasks, where each task depends on the whole level before it."""
     tasks = [
         {
             "id": f"t{level}-{place}",
@@ -51,7 +51,7 @@ def plan(levels: int, width: int) -> dict[str, Any]:
 
 
 def main(quick: bool) -> None:
-    """Measure everything; `quick` takes smaller plans."""
+    """Measure everything; `quick` uses smaller plans."""
     _validate(1_000 if quick else 10_000)
     _reduce(3 if quick else 10, 100)
 
@@ -70,14 +70,14 @@ def _validate(count: int) -> None:
 
 
 def _timed(work: Any) -> float:
-    """Seconds of the processor, so that others on the machine do not count."""
+    """Processor seconds, so that other processes do not count."""
     begun = time.process_time()
     work()
     return time.process_time() - begun
 
 
 def _reduce(levels: int, width: int) -> None:
-    """The records of a whole run, made once, folded again and again into fresh worlds."""
+    """The records of a whole run, computed once and folded repeatedly into new worlds."""
     store = MemoryStore(SystemClock())
     topic = _run(store, levels, width)
     records = [record for page in _pages(store, topic) for record in page]
@@ -102,7 +102,7 @@ def _fold(records: list[Any], wires: list[AnyWire], structures: list[Any]) -> No
 
 
 def _run(store: MemoryStore, levels: int, width: int) -> str:
-    """A whole run in memory, its claims taken by one agent."""
+    """A whole run in memory, with all claims by one agent."""
     ids, world, value = SystemIds(), World(), plan(levels, width)
     caller = Actor("wk_" + ids.ulid(), "key_" + ids.ulid(), frozenset({"admin"}))
     topic = store.create_topic()

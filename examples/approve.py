@@ -1,8 +1,8 @@
-"""An approval by a human: show what waits, ask, and tell the ledger.
+"""An approval by a human: show what waits, ask, and record the answer.
 
     python examples/approve.py
 
-Whoever did the work cannot approve it, whatever key they have; the answer is recorded with the key that gave it.
+Workers cannot approve their own work, whatever key they use; the answer is recorded with the key that sent it.
 """
 
 from redkey.client import RedKey

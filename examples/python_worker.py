@@ -1,9 +1,9 @@
-"""A worker in Python: it takes tasks of a role from a queue, and hands back what they ask for.
+"""A worker in Python: it claims a role's tasks from a queue and returns the outputs that they require.
 
     python examples/python_worker.py podcast researcher
 
-It finds the server by itself where `redkey serve` runs; elsewhere set REDKEY_URL, REDKEY_API_KEY and REDKEY_AGENT_ID.
-Ctrl-C stops it: what is in hand is finished, and nothing is left behind.
+It finds a local server by itself; for a remote one, set REDKEY_URL, REDKEY_API_KEY and REDKEY_AGENT_ID.
+Ctrl-C stops it: running tasks are finished first.
 """
 
 import os

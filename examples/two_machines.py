@@ -1,9 +1,9 @@
-"""Two machines share one queue: two workers, each with a home, a key and an agent of its own, and one server.
+"""Two machines share one queue: one server and two workers, each with its own home folder, key and agent.
 
     python examples/two_machines.py
 
-The machines are two processes here, in two folders that know nothing of each other; only REDKEY_URL would differ if
-they were far apart. Twelve tasks, and each is done once, by one of them.
+Here the machines are two processes in separate folders; with real machines, only REDKEY_URL would differ. Each of the
+twelve tasks is done once, by one of the workers.
 """
 
 import os
@@ -21,7 +21,7 @@ WORKER = Path(__file__).with_name("python_worker.py")
 
 
 def start_machine(rk: RedKey, name: str, folder: Path) -> subprocess.Popen[bytes]:
-    """A folder, an agent and a key for one machine; and the worker on it."""
+    """Create a folder, an agent and a key for one machine, and start the worker on it."""
     folder.mkdir()
     agent = rk.agents.register(
         card={"name": name, "description": f"The worker on {name}", "version": "1"}, issue_key=True

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,12 +31,30 @@ settings.register_profile(
 settings.load_profile("redkey")
 
 
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """The address of an empty PostgreSQL database."""
+    # Few tests need a database server, and its driver is slow to import.
+    from tests.harness.postgres import database
+
+    with database() as url:
+        yield url
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     proofs.pytest_addoption(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     proofs.pytest_configure(config)
+    # A shell starts what it runs in the background with Ctrl-C ignored, and every process started from here would
+    # inherit that: tests that interrupt a command would wait for ever.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Agents of workers and of MCP clients keep their keys in the state directory of the user: never in the real one.
+    state = tempfile.TemporaryDirectory(prefix="rk-state")
+    os.environ["XDG_STATE_HOME"] = state.name
+    config.add_cleanup(state.cleanup)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

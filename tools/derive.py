@@ -1,7 +1,7 @@
-"""Invalid wires, derived from the schemas: for each bound, enum and required field a wire that breaks only it.
+"""Invalid wires, derived from the schemas: for each limit, enum and required field a wire that breaks only it.
 
-Each case is a golden fixture with one thing changed. Where no golden fixture has the field in question, it is
-taken from the largest wire of the type. What to expect is derived from the schema, not asked of the validator.
+Each case is a golden fixture with one change. If no golden fixture has the field, it is taken from the largest wire of
+the type. The expected finding is derived from the schema, not from the validator.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tools.shapes import Shape, event_shape, schema_shape
 Path = tuple[str | int, ...]
 Wire = dict[str, Any]
 _ABSENT = object()
-# The event type that demonstrates the bounds of the envelope.
+# The event type whose cases cover the limits of the envelope.
 ENVELOPE_EVENT = "task.started"
 
 
 class Break(NamedTuple):
-    """One change that makes a wire invalid: what to set where, and what must be found where."""
+    """One change that makes a wire invalid: the value to set, and the code and place of the expected finding."""
 
     name: str
     path: Path
@@ -47,7 +47,7 @@ class Case(NamedTuple):
 
 
 def file_stem(event: str) -> str:
-    """Return an event type as fixture and schema files spell it."""
+    """Return an event type as it is written in the names of fixture and schema files."""
     return event.replace(".", "-").replace("_", "-")
 
 
@@ -65,12 +65,12 @@ def own_cases(event: str) -> list[Case]:
 
 
 def envelope_cases(event: str) -> list[Case]:
-    """Return the cases of the envelope, which every type shares."""
+    """Return the cases of the envelope, which are the same for every type."""
     return [_case(event, way) for way in _breaks(event_shape(event), (), event) if _is_shared(event, way)]
 
 
 def _is_shared(event: str, way: Break) -> bool:
-    """Return whether the type has the same rules here as the envelope has for every type."""
+    """Return whether the rule belongs to the envelope and not to this type."""
     if way.path[:1] == ("payload",) and len(way.path) > 1:
         return False
     path = way.path[:-1] if way.name in ("missing", "unexpected") else way.path
@@ -96,7 +96,7 @@ def _shape_at(shape: Any, path: Path) -> Any:
 def _breaks(shape: Shape, path: Path, event: str) -> Iterator[Break]:
     """Yield every way to break the flat schema at a path of the wire."""
     if path in (("wire",), ("type",)):
-        return  # A wrong version or type has messages of its own; those fixtures are written by hand.
+        return  # A wrong version or type has its own messages; those fixtures are written by hand.
     if isinstance(shape, bool):
         if shape is False:
             yield Break("not-allowed", path, _anything(path), "schema_not_allowed", path)

@@ -1,8 +1,8 @@
 """The event types as Python structs: `python -m tools.events` writes `src/redkey/wire/events.py` from the schemas.
 
-The schemas stay the truth. One struct per event type holds its payload, with the fields in canonical order, so that
-encoding a struct gives the canonical bytes. Objects inside payloads come before the types that hold them. `make
-verify` proves the file current.
+The schemas are the source. One struct per event type has the fields of its payload in canonical order, so encoding a
+struct gives the canonical bytes. Objects inside payloads come before the types that contain them. `make verify` proves
+that the file is current.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.shapes import event_shape, schema_shape
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "src/redkey/wire/events.py"
 
-# The payload fields under which the event index finds a wire, in the order of the index entry.
+# The payload fields that the event index uses, in the order of the index entry.
 NAMING = ("task_id", "agent_id", "claim_id", "workflow_id", "queue_id", "ref_task_id")
 _NOTE = "Written by `python -m tools.events` from the schemas of Agent Wire 1.1; `make verify` proves it current."
 _WIDTH = 120
@@ -32,12 +32,12 @@ Classes = dict[str, str]
 
 
 def class_name(event: str) -> str:
-    """How Python spells an event type: `task.claim_missed` is `TaskClaimMissed`."""
+    """The class name of an event type: `task.claim_missed` becomes `TaskClaimMissed`."""
     return "".join(word.capitalize() for word in event.replace(".", "_").split("_"))
 
 
 def generated() -> dict[str, bytes]:
-    """The module by its path from the root of the repository."""
+    """The module, by its path from the root of the repository."""
     classes: Classes = {}
     for shape, name in _named_objects().items():
         _object_class(name, json.loads(shape), classes, "", _described(name))
@@ -98,7 +98,7 @@ def _key(shape: Any) -> str:
 
 def _described(name: str) -> str:
     words = {
-        "WireStream": "Where a wire stands: its stream and place, its context and its cause.",
+        "WireStream": "The place of a wire: its stream and number, its context and its cause.",
         "WireState": files.load(f"{SCHEMAS}/state.schema.json")["title"].partition(": ")[2].capitalize() + ".",
     }
     if name in words:
@@ -121,10 +121,10 @@ def _event_class(event: str, classes: Classes) -> str:
     if {"idem", "body"} <= names.keys():
         lines.append("    KEYED: ClassVar[bool] = True")
     lines += ["", *fields] if fields else []
-    found = [f"self.{name}" for name in NAMING if name in names]
-    if found:
+    naming = [f"self.{name}" for name in NAMING if name in names]
+    if naming:
         lines += ["", "    def named(self) -> tuple[str | None, ...]:"]
-        lines.append(f"        return ({', '.join(found)}{',' if len(found) == 1 else ''})")
+        lines.append(f"        return ({', '.join(naming)}{',' if len(naming) == 1 else ''})")
     return "\n".join([*lines, ""])
 
 
@@ -148,7 +148,7 @@ def _fields(shape: Any, classes: Classes, event: str) -> list[str]:
     lines = []
     for name, part in sorted(shape.get("properties", {}).items()):
         if keyword.iskeyword(name) or not name.isidentifier() or not name.isascii():
-            raise NotImplementedError(f"{event}: {name} is no name for a field of a struct")
+            raise NotImplementedError(f"{event}: {name} is not a valid name for a field of a struct")
         kind = _kind(part, classes, event, name)
         lines.append(f"    {name}: {kind}" if name in required else f"    {name}: {kind} | None = None")
     return lines
@@ -159,7 +159,7 @@ def _kind(part: Any, classes: Classes, event: str, field: str) -> str:
     if "const" in part or "enum" in part:
         kinds = {type(value).__name__ for value in part.get("enum", [part.get("const")])}
         if len(kinds) != 1 or not kinds <= {"str", "int", "bool"}:
-            raise NotImplementedError(f"{event}: {field} is one of values of several types")
+            raise NotImplementedError(f"{event}: {field} has values of several types")
         return kinds.pop()
     kind = part.get("type", "string" if "anyOf" in part else None)
     if kind in _SCALARS:
@@ -170,7 +170,7 @@ def _kind(part: Any, classes: Classes, event: str, field: str) -> str:
         return _object_name(part, classes, event, field)
     if kind == "object" and isinstance(part.get("additionalProperties"), dict):
         return f"dict[str, {_kind(part['additionalProperties'], classes, event, field)}]"
-    raise NotImplementedError(f"{event}: {field} has a type that no struct holds: {kind}")
+    raise NotImplementedError(f"{event}: {field} has a type without a struct: {kind}")
 
 
 def _object_name(part: Any, classes: Classes, event: str, field: str) -> str:
@@ -187,6 +187,7 @@ def _object_name(part: Any, classes: Classes, event: str, field: str) -> str:
 
 
 def main() -> None:
+    """Write the module."""
     for name, data in generated().items():
         (ROOT / name).write_bytes(data)
 

@@ -1,8 +1,8 @@
 """The derived fixtures of Agent Wire 1.1: `python -m tools.fixtures` writes them, `make verify` proves them current.
 
-- `derived/<type>.jsonl`: one case a line, `{name, stage, code, pointer, wire}`: a wire that breaks one thing, and
-  what must be found where. `derived/envelope.jsonl` has what the envelope asks of every type.
-- `derived/largest.jsonl`: the largest legal wires, one a line, as canonical bytes.
+- `derived/<type>.jsonl`: one case per line, `{name, stage, code, pointer, wire}`: a wire that breaks one rule, and the
+  expected finding. `derived/envelope.jsonl` has the rules of the envelope, which apply to every type.
+- `derived/largest.jsonl`: the largest legal wires, one per line, as canonical bytes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ FOLDER = f"{FIXTURES}/derived"
 
 def generated() -> dict[str, bytes]:
     """Return every derived file by its path from the root of the repository."""
-    made = {f"{FOLDER}/{file_stem(event)}.jsonl": _lines(own_cases(event)) for event in catalogue()}
-    made[f"{FOLDER}/envelope.jsonl"] = _lines(envelope_cases(ENVELOPE_EVENT))
+    by_path = {f"{FOLDER}/{file_stem(event)}.jsonl": _lines(own_cases(event)) for event in catalogue()}
+    by_path[f"{FOLDER}/envelope.jsonl"] = _lines(envelope_cases(ENVELOPE_EVENT))
     wires = [wire for event in catalogue() for wire in largest(event)]
-    made[f"{FOLDER}/largest.jsonl"] = b"".join(canonical(wire) + b"\n" for wire in wires)
-    return made
+    by_path[f"{FOLDER}/largest.jsonl"] = b"".join(canonical(wire) + b"\n" for wire in wires)
+    return by_path
 
 
 def _lines(cases: list[Case]) -> bytes:
@@ -38,6 +38,7 @@ def _lines(cases: list[Case]) -> bytes:
 
 
 def main() -> None:
+    """Write the fixtures."""
     (ROOT / FOLDER).mkdir(exist_ok=True)
     for name, data in generated().items():
         (ROOT / name).write_bytes(data)

@@ -1,7 +1,7 @@
-"""Make the virtual environment of this checkout, and show how far it is.
+"""Create the virtual environment of this checkout, and show the progress.
 
-Run by any Python, `python3 tools/install.py requirements-run.lock`: it imports nothing but the standard library, and an
-old interpreter gets as far as the sentence that names it. Both distributions of the tree are installed editable.
+Any Python can run it (`python3 tools/install.py requirements-run.lock`): it imports only the standard library, and an
+interpreter that is too old gets an error that says so. Both distributions of the tree are installed editable.
 """
 
 import os
@@ -18,18 +18,18 @@ PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", 
 
 
 class Display:
-    """What is being done, in one line that changes on a terminal, and in a few lines elsewhere."""
+    """Shows the current step: in one changing line on a terminal, in a few lines elsewhere."""
 
     def __init__(self):  # type: () -> None
         self._terminal = sys.stdout.isatty()
         self._began = time.monotonic()
-        self._said = ""
+        self._shown = ""
 
     def say(self, phase, done=0, total=0, name=""):  # type: (str, int, int, str) -> None
         if not self._terminal:
-            if phase != self._said:
+            if phase != self._shown:
                 print(f"{phase} ...", flush=True)
-            self._said = phase
+            self._shown = phase
             return
         seconds = f"{time.monotonic() - self._began:3.0f} s"
         filled = 20 * done // total if total else 0
@@ -43,28 +43,28 @@ class Display:
 
 
 def _pip(python, arguments, on_line):  # type: (str, list[str], object) -> None
-    """Run pip and hand on what it says; what it said is shown only when it fails."""
+    """Run pip and pass each line of its output on; print the output only if pip fails."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    said = []
+    output = []
     with subprocess.Popen(
         [python, *PIP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as process:
         for line in process.stdout:
-            said.append(line)
+            output.append(line)
             on_line(line)
     if process.returncode != 0:
         sys.exit(
-            "\n" + "".join(said[-30:]) + "redkey: pip could not install; what it said is above. Next: check the "
+            "\n" + "".join(output[-30:]) + "redkey: pip could not install; its output is above. Next: check the "
             "network, then run the same command again"
         )
 
 
 def main(lock, venv=".venv"):  # type: (str, str) -> None
-    """Install what the lock file names, and this checkout, into the environment."""
+    """Install the packages of the lock file, and this checkout, into the environment."""
     if sys.version_info < NEEDED:
-        found = ".".join(map(str, sys.version_info[:3]))
+        version = ".".join(map(str, sys.version_info[:3]))
         sys.exit(
-            f"redkey: needs Python {NEEDED[0]}.{NEEDED[1]} or newer, and {sys.executable} is {found}. "
+            f"redkey: needs Python {NEEDED[0]}.{NEEDED[1]} or newer, and {sys.executable} is {version}. "
             "Next: name a newer one, as in make demo PYTHON=python3.12"
         )
     display = Display()
@@ -72,20 +72,20 @@ def main(lock, venv=".venv"):  # type: (str, str) -> None
     display.say(f"Creating {venv}")
     subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
     wanted = sum("==" in line for line in Path(lock).read_text(encoding="utf-8").splitlines())
-    found = []
+    packages = []
 
     def collected(line):  # type: (str) -> None
         word = line.partition(" ")[0]
         if word in ("Collecting", "Processing"):
-            found.append(Path(line.split()[1]).name.partition("==")[0].partition("-")[0])
-            display.say("Collecting packages", len(found), wanted, found[-1])
+            packages.append(Path(line.split()[1]).name.partition("==")[0].partition("-")[0])
+            display.say("Collecting packages", len(packages), wanted, packages[-1])
         elif line.startswith("Installing collected packages"):
-            display.say(f"Installing {len(found)} packages")
+            display.say(f"Installing {len(packages)} packages")
 
     _pip(python, ["--require-hashes", "-r", lock], collected)
     display.say("Installing redkey")
     _pip(python, ["--no-deps", "--no-build-isolation", *EDITABLE], lambda line: None)
-    display.end(f"Installed {len(found)} packages and redkey into {venv}")
+    display.end(f"Installed {len(packages)} packages and redkey into {venv}")
 
 
 if __name__ == "__main__":

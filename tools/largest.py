@@ -1,9 +1,9 @@
-"""The largest legal wire of every event type, built from its schema: every bound reached, and 1,024 bytes filled.
+"""The largest legal wire of every event type, built from its schema: every limit reached, and 1,024 bytes filled.
 
-The core of a wire (what the server cannot leave out or name by a ref) has every bound reached, and must fit: `largest`
-raises if it does not. The elastic parts, which give way on a ledger, are added as far as they fit; extensions fill the
-rest to the last byte. Where a type has alternatives (fields that exclude each other, kinds of stream) there is one wire
-for each. The rules that no schema can express, such as a payload that must agree with its stream, are in `_agree`.
+The core of a wire (what the server can neither leave out nor replace by a ref) reaches every limit and must fit;
+otherwise `largest` raises. The optional parts, which a ledger may drop, are added as far as they fit; extensions fill
+the rest to the last byte. If a type has alternatives (fields that exclude each other, kinds of stream) there is one
+wire for each. `_agree` applies the rules that no schema can express, such as a payload that must match its stream.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Wire = dict[str, Any]
 # No double between 0 and a million has a longer canonical form.
 _LONGEST_FRACTION = 2.2250738585072014e-308
 _ENTRY_LISTS = ("roles", "capabilities", "waits_for", "outputs")
-# What gives way when a wire is full, in the order in which it is added here.
+# The parts that may be dropped when a wire is full, in the order in which they are added here.
 _ELASTIC = (
     ("payload", "artifact_ids"),
     ("payload", "unverified"),
@@ -34,7 +34,7 @@ _ELASTIC = (
     ("payload", "derived_from"),
     ("payload", "uri"),
 )
-# Those are the entries of a created task: they share the room that its lists have.
+# For a created task these count as entries and share the room of its lists.
 _ENTRIES = (("stream", "parent_task_id"), ("stream", "reference_task_ids"))
 
 
@@ -44,7 +44,7 @@ def largest(event: str) -> list[Wire]:
 
 
 def widest(event: str) -> list[Wire]:
-    """Return the wire with every bound reached for each alternative of the type; it may be larger than a wire may."""
+    """Return the wire with every limit reached for each alternative of the type; it may exceed the limit of a wire."""
     shape = event_shape(event)
     stream = shape["properties"]["stream"]["properties"]["stream_id"]
     found = []
@@ -59,7 +59,7 @@ def widest(event: str) -> list[Wire]:
 
 
 def _filled(wire: Wire) -> Wire:
-    """Return the wire with as much of its elastic parts as fits, and extensions in what is left."""
+    """Return the wire with as many optional parts as fit, and extensions in the remaining bytes."""
     is_created, is_manifest = wire["type"] == "task.created", "manifest_ref" in wire["payload"]
     rigid = _ENTRIES if is_created else (("payload", "artifact_ids"), ("payload", "unverified")) if is_manifest else ()
     parts = [(*place, wire[place[0]].pop(place[1])) for place in _ELASTIC if place not in rigid and _is_in(wire, place)]
@@ -81,12 +81,12 @@ def _filled(wire: Wire) -> Wire:
 
 
 def _is_in(wire: Wire, place: tuple[str, str]) -> bool:
-    """Return whether the wire has an elastic part there: text or a list."""
+    """Return whether the wire has an optional part there: text or a list."""
     return isinstance(wire[place[0]].get(place[1]), str | list)
 
 
 def build(shape: dict[str, Any], variant: int = 0) -> Any:
-    """Build the largest value of a flat schema; `variant` selects another of the same size."""
+    """Build the largest value of a flat schema; `variant` selects another value of the same size."""
     if "const" in shape:
         return shape["const"]
     if "enum" in shape:
@@ -150,6 +150,8 @@ def _agree(wire: Wire) -> Iterator[Wire]:
         stream["causation_id"] = _other(wire["wire_id"])
     if "winning_claim_id" in payload:
         payload["winning_claim_id"] = _other(payload["claim_id"])
+    if "by_artifact_id" in payload:
+        payload["by_artifact_id"] = _other(place.subject)
     for name in ("waits_for", "depends_on"):
         payload.update({name: [_other(task_id) for task_id in payload[name]]} if name in payload else {})
     if "parent_task_id" in stream:

@@ -1,7 +1,7 @@
 """The longest strings that a pattern and a length limit allow.
 
-Patterns are those of the contract files: anchored, with classes, groups, alternatives and counted repeats. A
-pattern is split into alternatives of segments, each a set of characters with a minimum and maximum count.
+Patterns are those of the contract files: anchored, with classes, groups, alternatives and counted repeats. A pattern is
+split into alternatives of segments, each a set of characters with a minimum and maximum count.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Node for the tests of the TypeScript SDK: the system's, or one that `python -m tools.node` installs with pip.
 
-The SDK itself does not need this: its users have their own Node, browser, Deno or Bun.
+Users of the SDK do not need this: they have their own Node, browser, Deno or Bun.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def find_node(oldest: tuple[int, int] = OLDEST) -> Node | None:
         return None
     folder = Path(spec.origin).parent
     binary, script = folder / "bin" / "node", folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    # npm by its script: the link beside the binary looks for its own files in the wrong folder.
+    # Run npm by its script: the link beside the binary looks for its files in the wrong folder.
     usable = binary.exists() and script.exists() and _version(str(binary)) >= oldest
     return Node(str(binary), (str(binary), str(script))) if usable else None
 
@@ -66,9 +66,9 @@ def main() -> int:
 
 
 def _version(node: str) -> tuple[int, ...]:
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"v(\d+)\.(\d+)", said)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    output = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    match = re.match(r"v(\d+)\.(\d+)", output)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 if __name__ == "__main__":

@@ -62,14 +62,14 @@ def _shoot(folder: Path) -> Iterator[tuple[str, bytes]]:
             page = context.new_page()
             page.goto(server.url)
             page.fill("input[name=key]", server.key)
-            page.get_by_role("button", name="Log in").click()
+            page.get_by_role("button", name="Log in with the key").click()
             page.get_by_text("live", exact=True).wait_for()
             page.goto(f"{server.url}/studio/#/{place.format(**places)}")
             page.locator("main h1").first.wait_for(state="attached")
             if name == "receipt":
                 page.get_by_role("button", name="Verify").click()
                 page.get_by_text("Verified in this browser.").wait_for()
-            # The page asks once a second what needs a person: let it have asked.
+            # The page asks what needs a human at most once a second: let it ask.
             page.wait_for_timeout(1500)
             yield name, page.screenshot()
             context.close()

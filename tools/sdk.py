@@ -1,8 +1,8 @@
 """The SDK's methods: `python -m tools.sdk` writes `src/redkey/client/calls` from the declared operations.
 
-One module a family, with one method for each operation whose `method_name` begins with it; `families` has all of them
-over one sender. A method that a class of `redkey.client.resources` has under the same name is written by hand and left
-out here. The files are committed, so that type checkers and editors see them; `make verify` proves them current.
+There is one module per family, with one method for each operation whose `method_name` begins with its name; `families`
+has all of them on one sender. A method that a class of `redkey.client.resources` defines by hand is not generated.
+The files are committed, so that type checkers and editors see them; `make verify` proves that they are current.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TEXT = ("text/", "application/openmetrics")
 
 
 class Written(NamedTuple):
-    """A class of `client.resources`: where it is, and the methods that it has itself."""
+    """A class of `client.resources`: its module, and the methods that it defines itself."""
 
     module: str
     name: str
@@ -41,25 +41,25 @@ class Written(NamedTuple):
 
 
 def generated() -> dict[str, bytes]:
-    """Every module by its path from the root of the repository."""
+    """Every module, by its path from the root of the repository."""
     written, families = _written(), _families()
-    plain = {
-        family: [one for one in calls if family not in written or _method(one) not in written[family].methods]
+    generated_calls = {
+        family: [call for call in calls if family not in written or _method(call) not in written[family].methods]
         for family, calls in families.items()
     }
-    made = {family: _family(family, calls) for family, calls in plain.items() if calls}
-    made["families"] = _table({*families, *written}, written)
-    made["__init__"] = f'"""The calls of the API, a family a module.\n\n{_NOTE}\n"""\n'
-    return {f"{FOLDER}/{name}.py": _formatted(text) for name, text in sorted(made.items())}
+    sources = {family: _family(family, calls) for family, calls in generated_calls.items() if calls}
+    sources["families"] = _table({*families, *written}, written)
+    sources["__init__"] = f'"""The calls of the API, one module per family.\n\n{_NOTE}\n"""\n'
+    return {f"{FOLDER}/{name}.py": _formatted(text) for name, text in sorted(sources.items())}
 
 
 def _families() -> dict[str, list[Operation]]:
     """The operations by the family of their methods."""
-    found: dict[str, list[Operation]] = {}
+    families: dict[str, list[Operation]] = {}
     for operation in operations():
         if operation.method_name:
-            found.setdefault(operation.method_name.partition(".")[0], []).append(operation)
-    return found
+            families.setdefault(operation.method_name.partition(".")[0], []).append(operation)
+    return families
 
 
 def _method(operation: Operation) -> str:
@@ -67,18 +67,18 @@ def _method(operation: Operation) -> str:
 
 
 def _written() -> dict[str, Written]:
-    """The families that have a class in `client.resources`, read without importing it: it imports what is made here."""
-    found = {}
+    """The families with a class in `client.resources`; the files are parsed, because importing needs this output."""
+    written = {}
     for path in sorted((ROOT / RESOURCES).glob("*.py")):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("[Mode]") for base in node.bases):
-                methods = frozenset(one.name for one in node.body if isinstance(one, ast.FunctionDef))
-                found[node.name.lower()] = Written(path.stem, node.name, methods)
-    return found
+                methods = frozenset(method.name for method in node.body if isinstance(method, ast.FunctionDef))
+                written[node.name.lower()] = Written(path.stem, node.name, methods)
+    return written
 
 
 def _table(families: Iterable[str], written: dict[str, Written]) -> str:
-    """The module that has every family."""
+    """The source of the module with all families."""
     names, lines = Names(), []
     names.take("typing", "Generic")
     names.take("redkey.client.operation", "ClientSender", "Mode")
@@ -89,7 +89,7 @@ def _table(families: Iterable[str], written: dict[str, Written]) -> str:
         lines.append(f"        self.{family}: {name}[Mode] = {name}(sender)")
     return (
         f'"""Every family of calls.\n\n{_NOTE}\n"""\n\nfrom __future__ import annotations\n\n{names.imports()}\n\n'
-        'class Families(Generic[Mode]):\n    """Every family of calls, over one sender."""\n\n'
+        'class Families(Generic[Mode]):\n    """Every family of calls, on one sender."""\n\n'
         "    def _open(self, sender: ClientSender) -> None:\n" + "\n".join(lines) + "\n"
     )
 
@@ -99,27 +99,27 @@ def _class_name(family: str) -> str:
 
 
 def _family(family: str, calls: list[Operation]) -> str:
-    """The module of one family."""
+    """The source of the module of one family."""
     names = Names()
     names.take("redkey.client.operation", "Mode", "Resource")
     methods = [_call(operation, names) for operation in calls]
-    told = _purpose(family)
+    purpose = _purpose(family)
     return (
-        f'"""{told}\n\n{_NOTE}\n"""\n\nfrom __future__ import annotations\n\n{names.imports()}\n\n'
-        f"class {_class_name(family)}(Resource[Mode]):\n{_docstring(told, 4)}\n\n" + "\n".join(methods)
+        f'"""{purpose}\n\n{_NOTE}\n"""\n\nfrom __future__ import annotations\n\n{names.imports()}\n\n'
+        f"class {_class_name(family)}(Resource[Mode]):\n{_docstring(purpose, 4)}\n\n" + "\n".join(methods)
     )
 
 
 def _purpose(family: str) -> str:
-    """What the family is: the first line of the shapes that have its name, else of those with its first operation."""
+    """The docstring of a family: the first line of the shapes with its name, or of those with its first operation."""
     first = _families()[family][0]
     by_name = {module.__name__.rpartition(".")[2]: module for module in modules()}
-    module = by_name.get(family) or next(one for one in modules() if first in vars(one).values())
+    module = by_name.get(family) or next(module for module in modules() if first in vars(module).values())
     return (module.__doc__ or "").partition("\n")[0]
 
 
 class Names:
-    """What a module imports, collected while its methods are written."""
+    """The imports of a module, collected while its methods are written."""
 
     def __init__(self) -> None:
         self._taken: dict[str, set[str]] = {}
@@ -128,7 +128,7 @@ class Names:
         self._taken.setdefault(module, set()).update(names)
 
     def imports(self) -> str:
-        """Import statements, in the order of the linter: the standard library, others, our own."""
+        """Import statements in the linter's order: standard library, other packages, redkey."""
         groups: list[list[str]] = [[], [], []]
         for module, names in sorted(self._taken.items()):
             place = 2 if module.startswith("redkey") else 1 if module == "msgspec" else 0
@@ -137,7 +137,7 @@ class Names:
         return "\n\n".join("\n".join(group) for group in groups if group) + "\n"
 
     def of(self, kind: Any) -> str:
-        """How a type of a reply is written."""
+        """The source text of a reply type."""
         if kind is Any:
             self.take("typing", "Any")
             return "Any"
@@ -156,14 +156,14 @@ class Names:
             return f"dict[{', '.join(map(self.of, get_args(kind)))}]"
         return " | ".join(map(self.of, plain_types(kind)))
 
-    def asked(self, kind: Any) -> str:
-        """How the type of a parameter is written: what callers may give, which is more than what is made of it."""
-        written = dict.fromkeys(one for part in plain_types(kind) for one in self._given(part))
+    def accepted(self, kind: Any) -> str:
+        """The source text of a parameter type: the types that callers may pass, which are more than the API's."""
+        written = dict.fromkeys(text for part in plain_types(kind) for text in self._accepted(part))
         return " | ".join(written)
 
-    def _given(self, kind: Any) -> Iterator[str]:
+    def _accepted(self, kind: Any) -> Iterator[str]:
         if is_struct(kind):
-            # An object may be given as its shape, or as a dict.
+            # Callers may pass an object as its shape or as a dict.
             yield from (self.of(kind), self._abstract("Mapping", str, Any))
         elif kind is Any:
             yield self.of(Any)
@@ -172,19 +172,19 @@ class Names:
             yield alias[1]
         elif get_origin(kind) is Literal:
             self.take("typing", "Literal")
-            yield f"Literal[{', '.join(_quoted(one) for one in get_args(kind))}]"
+            yield f"Literal[{', '.join(_quoted(value) for value in get_args(kind))}]"
         elif get_origin(kind) in (list, tuple, set, frozenset):
             yield self._abstract("Sequence", get_args(kind)[0])
         elif get_origin(kind) is dict:
-            # Type checkers take a dict of texts for no other keys.
+            # To a type checker, a dict[str, ...] is not a Mapping with other keys.
             yield self._abstract("Mapping", str, get_args(kind)[1])
         else:
             yield str(kind.__name__)
 
     def _abstract(self, name: str, *inside: Any) -> str:
         self.take("collections.abc", name)
-        optional = [" | None" if type(None) in get_args(one) else "" for one in inside]
-        return f"{name}[{', '.join(self.asked(one) + none for one, none in zip(inside, optional, strict=True))}]"
+        optional = [" | None" if type(None) in get_args(part) else "" for part in inside]
+        return f"{name}[{', '.join(self.accepted(part) + none for part, none in zip(inside, optional, strict=True))}]"
 
 
 def _quoted(value: Any) -> str:
@@ -192,7 +192,7 @@ def _quoted(value: Any) -> str:
 
 
 def _alias(kind: Any) -> tuple[str, str] | None:
-    """The module and the name that a choice of words or of structs has among the shapes."""
+    """The module and name of an alias among the shapes, for a choice of words or of structs."""
     if get_origin(kind) is Literal or (len(plain_types(kind)) > 1 and all(map(is_struct, plain_types(kind)))):
         for module in modules():
             for name, value in vars(module).items():
@@ -202,59 +202,61 @@ def _alias(kind: Any) -> tuple[str, str] | None:
 
 
 def _call(operation: Operation, names: Names) -> str:
-    """The method of one operation."""
-    asked = parameters(operation)
+    """The source of the method of one operation."""
+    all_parameters = parameters(operation)
     reply, accept = _reply(operation, names)
     kind = "Listing" if get_origin(operation.reply) is Page else "Operation"
     names.take("redkey.client.operation", kind)
     names.take("redkey.client.request", "Request")
-    signature = ["self", *(_parameter(one, names) for one in asked if one.by_position)]
-    by_name = [_parameter(one, names) for one in asked if not one.by_position]
+    signature = ["self", *(_parameter(parameter, names) for parameter in all_parameters if parameter.by_position)]
+    by_name = [_parameter(parameter, names) for parameter in all_parameters if not parameter.by_position]
     signature += ["*", *by_name] if by_name else []
     lines = [
         f"    @{kind}",
         f"    def {_method(operation)}({', '.join(signature)}) -> Request[{reply}]:",
         _docstring(operation.purpose, 8),
-        f"        return {_request(operation, asked, reply, accept, names)}",
+        f"        return {_request(operation, all_parameters, reply, accept, names)}",
     ]
     return "\n".join([*lines, ""])
 
 
 def _reply(operation: Operation, names: Names) -> tuple[str, str]:
-    """What a method gives, and the media type that it asks for where that is not JSON."""
+    """The return type of a method, and the media type that it requests if that is not JSON."""
     media = operation.media[0]
     if media == "application/json":
         return names.of(operation.reply if operation.reply is not None else dict[str, Any]), ""
     return ("str" if media.startswith(_TEXT) else "bytes"), media
 
 
-def _parameter(one: Parameter, names: Names) -> str:
-    if one.required:
-        return f"{one.name}: {names.asked(one.kind)}"
-    if one.name == "wait":
+def _parameter(parameter: Parameter, names: Names) -> str:
+    name = parameter.name
+    if parameter.required:
+        return f"{name}: {names.accepted(parameter.kind)}"
+    if name == "wait":
         return "wait: float = 0"
-    if one.default is msgspec.UNSET:
+    if parameter.default is msgspec.UNSET:
         names.take("msgspec", "UNSET")
-        return f"{one.name}: {names.asked(one.kind)} = UNSET"
-    written = names.asked(tuple[str, ...] | str if one.is_several else one.kind)
-    return f"{one.name}: {written} = None" if written == "Any" else f"{one.name}: {written} | None = None"
+        return f"{name}: {names.accepted(parameter.kind)} = UNSET"
+    written = names.accepted(tuple[str, ...] | str if parameter.is_several else parameter.kind)
+    return f"{name}: {written} = None" if written == "Any" else f"{name}: {written} | None = None"
 
 
 def _docstring(text: str, indent: int) -> str:
     lines = textwrap.wrap(f'"""{text}"""', _WIDTH - indent)
     if len(lines) > 1:
-        # The quotes that end a text of several lines have a line of their own.
+        # The closing quotes of a text of several lines are on a line of their own.
         lines = [*textwrap.wrap(f'"""{text}', _WIDTH - indent), '"""']
     return textwrap.indent("\n".join(lines), " " * indent)
 
 
-def _request(operation: Operation, asked: tuple[Parameter, ...], reply: str, accept: str, names: Names) -> str:
+def _request(operation: Operation, given: tuple[Parameter, ...], reply: str, accept: str, names: Names) -> str:
     """The expression that builds the request."""
     verb = operation.method.lower() if operation.sends_key else "beat"
-    arguments = [_path(operation, asked, names), reply]
+    arguments = [_path(operation, given, names), reply]
     arguments += [f'accept="{accept}"'] if accept else []
-    arguments += ["wait_seconds=wait"] if any(one.name == "wait" for one in asked) else []
-    arguments += [f"{_keyword(one)}={_value(one, names)}" for one in asked if one.place != "path"]
+    arguments += ["wait_seconds=wait"] if any(parameter.name == "wait" for parameter in given) else []
+    named = [parameter for parameter in given if parameter.place != "path"]
+    arguments += [f"{_keyword(parameter)}={_value(parameter, names)}" for parameter in named]
     names.take("redkey.client.request", verb)
     request = f"{verb}({', '.join(arguments)})"
     if operation.scopes:
@@ -263,33 +265,34 @@ def _request(operation: Operation, asked: tuple[Parameter, ...], reply: str, acc
     return f"without_key({request})"
 
 
-def _path(operation: Operation, asked: tuple[Parameter, ...], names: Names) -> str:
+def _path(operation: Operation, given: tuple[Parameter, ...], names: Names) -> str:
     if not operation.path_names:
         return f'"{operation.path}"'
-    by_wire = {one.wire: one.name for one in asked if one.place == "path"}
+    by_wire = {parameter.wire: parameter.name for parameter in given if parameter.place == "path"}
     parts = [by_wire[part[1:-1]] if part.startswith("{") else f'"{part}"' for part in operation.path.split("/")[1:]]
     names.take("redkey.client.request", "at")
     return f"at({', '.join(parts)})"
 
 
-def _keyword(one: Parameter) -> str:
-    """A name that the request builder spells as the API does."""
-    snake = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in one.wire)
+def _keyword(parameter: Parameter) -> str:
+    """The keyword argument that the request builder turns into the API's name."""
+    snake = "".join(f"_{char.lower()}" if char.isupper() else char for char in parameter.wire)
     return f"{snake}_" if snake == "from" else snake
 
 
-def _value(one: Parameter, names: Names) -> str:
-    if one.name == "wait":
-        # Not to wait is what the server does without being asked.
+def _value(parameter: Parameter, names: Names) -> str:
+    name = parameter.name
+    if name == "wait":
+        # 0 is the server's default, so it is left out.
         return "wait or None"
-    inside = [part for kind in one.types for part in (kind, *get_args(kind))]
+    inside = [part for kind in parameter.types for part in (kind, *get_args(kind))]
     if not any(is_struct(part) for kind in inside for part in plain_types(kind)):
-        return one.name
+        return name
     names.take("redkey.client.request", "as_object")
-    if get_origin(one.types[0]) in (list, tuple):
-        objects = f"[as_object(one) for one in {one.name}]"
-        return objects if one.required else f"{objects} if {one.name} is not None else None"
-    return f"as_object({one.name})"
+    if get_origin(parameter.types[0]) in (list, tuple):
+        objects = f"[as_object(one) for one in {name}]"
+        return objects if parameter.required else f"{objects} if {name} is not None else None"
+    return f"as_object({name})"
 
 
 def _formatted(text: str) -> bytes:
@@ -298,12 +301,13 @@ def _formatted(text: str) -> bytes:
 
 
 def main() -> None:
+    """Write all modules and delete those that are no longer generated."""
     folder = ROOT / FOLDER
     folder.mkdir(exist_ok=True)
-    made = generated()
-    for stale in {path for path in folder.glob("*.py") if f"{FOLDER}/{path.name}" not in made}:
+    files = generated()
+    for stale in {path for path in folder.glob("*.py") if f"{FOLDER}/{path.name}" not in files}:
         stale.unlink()
-    for name, data in made.items():
+    for name, data in files.items():
         (ROOT / name).write_bytes(data)
 
 

@@ -1,7 +1,7 @@
 """The table of the five seed documents: every requirement, and the tests that prove it.
 
 The rows are data: one file for each seed under tests/seeds/rows. `python -m tools.seeds` writes docs/seeds.md from
-them, `make verify` proves it current. `make seeds` runs exactly the named tests and prints the table with what came of
+them, `make verify` proves it current. `make seeds` runs exactly the named tests and prints the table with the result of
 each row; tests/seeds/proofs.py judges the rows of every run.
 """
 
@@ -53,7 +53,7 @@ class Seed:
 
 def seeds(folder: Path = ROOT / ROWS) -> list[Seed]:
     """Read the rows of every seed."""
-    found = []
+    documents = []
     for path in sorted(folder.glob("*.toml")):
         table = tomllib.loads(path.read_text())
         rows = tuple(
@@ -67,20 +67,20 @@ def seeds(folder: Path = ROOT / ROWS) -> list[Seed]:
             )
             for number, row in enumerate(table["rows"], 1)
         )
-        found.append(Seed(path.stem, table["title"], rows))
-    return found
+        documents.append(Seed(path.stem, table["title"], rows))
+    return documents
 
 
-def named_tests(found: Iterable[Seed]) -> list[str]:
+def named_tests(documents: Iterable[Seed]) -> list[str]:
     """List every test that a row names, once."""
-    return sorted({test for seed in found for row in seed.rows for test in row.tests})
+    return sorted({test for seed in documents for row in seed.rows for test in row.tests})
 
 
-def page(found: list[Seed]) -> str:
+def page(documents: list[Seed]) -> str:
     """Render docs/seeds.md."""
     counts = ["| seed | requirements | proved by tests | open |", "|---|---:|---:|---:|"]
     tables = []
-    for seed in found:
+    for seed in documents:
         opened = sum(bool(row.open) for row in seed.rows)
         total = len(seed.rows)
         counts.append(f"| [{seed.name}](#{_anchor(seed)}) {seed.title} | {total} | {total - opened} | {opened} |")
@@ -89,8 +89,8 @@ def page(found: list[Seed]) -> str:
             f"| {row.id} | {_cell(row.section)} | {_cell(row.requirement)} | {_proof(row)} |" for row in seed.rows
         ]
         tables.append("\n".join(lines))
-    total = sum(len(seed.rows) for seed in found)
-    opened = sum(bool(row.open) for seed in found for row in seed.rows)
+    total = sum(len(seed.rows) for seed in documents)
+    opened = sum(bool(row.open) for seed in documents for row in seed.rows)
     counts.append(f"| all | {total} | {total - opened} | {opened} |")
     return "\n\n".join([_HEAD.rstrip(), "\n".join(counts), *tables]) + "\n"
 

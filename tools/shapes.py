@@ -1,8 +1,8 @@
-"""The shape of a wire: one flat schema per event type, with references resolved and narrowings merged.
+"""The shape of a wire: one flat schema per event type, with references resolved and restrictions merged.
 
-The schema files say what a type adds to the envelope; `largest` and `derive` build wires from a schema, and need all
-rules of a field in one place. Only the keywords that the contract files use are
-understood; any other is an error here, so that nothing is overlooked silently.
+A schema file contains what a type adds to the envelope; `largest` and `derive` build wires from a schema and need all
+rules of a field in one place. Only the keywords of the contract files are supported; any other is an error, so that
+none is ignored silently.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Shape = dict[str, Any] | bool
 _ANNOTATIONS = {"$schema", "$id", "$defs", "title", "description"}
 _TIGHTER_BELOW = {"maxLength", "maxItems", "maxProperties", "maximum"}
 _TIGHTER_ABOVE = {"minLength", "minItems", "minProperties", "minimum"}
-# The narrower schema is merged last and wins; that it is narrower is proved by tests/wire/test_schema.py.
+# The narrower schema is merged last and wins; tests/wire/test_schema.py proves that it is narrower.
 _LAST_WINS = {"type", "pattern", "additionalProperties", "uniqueItems", "items", "propertyNames", "anyOf", "oneOf"}
 
 

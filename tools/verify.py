@@ -1,4 +1,4 @@
-"""`make verify`: prove that every generated file is what its generator writes today, and that none is left over."""
+"""`make verify`: prove that every generated file is what its generator writes today, and that no other file remains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools import events, fixtures, reference, screenshots, sdk, seeds, studio, 
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# (what it writes, the file, or the folder with nothing else, the generator, how to write the files again)
+# (title, the generated file or folder, the generator, the command that writes the files)
 GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
     ("event structs", events.FILE, events.generated, "python -m tools.events"),
     ("derived fixtures", fixtures.FOLDER, fixtures.generated, "python -m tools.fixtures"),
@@ -23,14 +23,16 @@ GENERATORS: list[tuple[str, str, Callable[[], dict[str, bytes]], str]] = [
 ]
 
 
-def stale(place: str, made: dict[str, bytes]) -> list[str]:
-    """List what is wrong with a generated file or a folder of them."""
-    found = [ROOT / place, *(ROOT / place).rglob("*")]
-    there = {path.relative_to(ROOT).as_posix() for path in found if _is_source(path)}
-    wrong = [f"{name}: is missing" for name in sorted(made.keys() - there)]
-    wrong += [f"{name}: nothing makes it" for name in sorted(there - made.keys())]
+def stale(place: str, expected: dict[str, bytes]) -> list[str]:
+    """List what is wrong with a generated file or folder."""
+    paths = [ROOT / place, *(ROOT / place).rglob("*")]
+    actual = {path.relative_to(ROOT).as_posix() for path in paths if _is_source(path)}
+    wrong = [f"{name}: is missing" for name in sorted(expected.keys() - actual)]
+    wrong += [f"{name}: no generator writes it" for name in sorted(actual - expected.keys())]
     return wrong + [
-        f"{name}: is not current" for name in sorted(made.keys() & there) if (ROOT / name).read_bytes() != made[name]
+        f"{name}: is not current"
+        for name in sorted(expected.keys() & actual)
+        if (ROOT / name).read_bytes() != expected[name]
     ]
 
 
@@ -40,11 +42,13 @@ def _is_source(path: Path) -> bool:
 
 
 def main() -> int:
+    """Compare all generated files and return the exit code."""
     failed = 0
     for title, place, generate, command in GENERATORS:
-        made = generate()
-        wrong = stale(place, made)
-        print(f"{title}: {len(made)} files, {f'{len(wrong)} wrong; make them with: {command}' if wrong else 'current'}")
+        files = generate()
+        wrong = stale(place, files)
+        state = f"{len(wrong)} wrong; write them with: {command}" if wrong else "current"
+        print(f"{title}: {len(files)} files, {state}")
         for line in wrong:
             print(f"  {line}")
         failed += bool(wrong)

@@ -1,8 +1,8 @@
-"""What people would use instead, doing the same work: tasks of 300 bytes, created, claimed and completed.
+"""Common alternatives, doing the same work: tasks of 300 bytes, created, claimed and completed.
 
 A peer is a program of `programs/` in an environment of its own, with the server it needs. It gets one JSON argument and
-prints one JSON line. Those that need no libraries work for `seconds`, the others do `tasks` tasks, which takes about as
-long. RedKey is measured by the same rules: its load comes from another process, one operation a request.
+prints one JSON line. Peers without libraries work for `seconds`, the others do `tasks` tasks, which takes about as
+long. RedKey is measured by the same rules: its load comes from another process, one operation per request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TASK_BYTES = 300
 
 @dataclass(frozen=True)
 class Peer:
-    """One way to run a queue or a graph. `rate` is roughly what it does a second, to size its rounds."""
+    """One way to run a queue or a graph. `rate` is roughly its operations per second, to size its rounds."""
 
     name: str
     program: str
@@ -41,14 +41,14 @@ class Peer:
     asks: Mapping[str, Any] = field(default_factory=dict)
 
     def python(self) -> Path:
-        """The interpreter that holds this peer and nothing else."""
+        """The interpreter of this peer's environment."""
         return python_with(self.program, self.packages) if self.packages else PRODUCT
 
     def serve(self) -> AbstractContextManager[servers.Place]:
         return self.server() if self.server else nullcontext({})
 
     def run(self, place: servers.Place, **asked: Any) -> dict[str, Any]:
-        """Run the program once; it says what it did, or is Missing with its last words."""
+        """Run the program once; return its result, or raise Missing with the end of its output."""
         with tempfile.TemporaryDirectory(prefix="redkey-bench-") as folder:
             given = json.dumps({"bytes": TASK_BYTES, "place": place, "folder": folder, **self.asks, **asked})
             path = os.pathsep.join([str(PROGRAMS.parents[2]), str(PROGRAMS)])
@@ -77,7 +77,7 @@ _EVERYSEC = "append-only file, synced every second"
 _COMMITS = "PostgreSQL, synchronous commit"
 
 REDKEY = Peer("RedKey", "redkey_http", "ledger, fsync before every answer", 2000, server=servers.redkey)
-# Another server of the same: RedKey over itself shows what is noise.
+# Another server of the same kind: RedKey compared with itself shows the noise.
 REDKEY_AGAIN = Peer("RedKey again", "redkey_http", "ledger, fsync before every answer", 2000, server=servers.redkey)
 REDKEY_SDK = Peer("RedKey, by its SDK", "redkey_sdk", "ledger, fsync before every answer", 800, server=servers.redkey)
 REDKEY_BATCH = Peer(

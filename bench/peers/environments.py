@@ -1,7 +1,7 @@
-"""Where the peers live: a virtual environment each, and unpacked Debian packages, under `.bench/` of the checkout.
+"""The environments of peers: one virtual environment each, and unpacked Debian packages, under `.bench/`.
 
-Nothing is installed into the product's environment or into the system. What cannot be had is `Missing`, with
-the reason.
+Nothing is installed into the product's environment or into the system. What cannot be installed is `Missing`, with the
+reason.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ INSTALL_SECONDS = 300
 
 
 class Missing(Exception):
-    """A peer that cannot be installed or started here; reported, never guessed."""
+    """A peer that cannot be installed or started here; it is reported, and its figures are not guessed."""
 
 
 def python_with(name: str, packages: tuple[str, ...]) -> Path:
-    """The Python of an environment that holds exactly these packages, of the interpreter that runs this: made once,
-    and again when either changes. Peers and product have the same interpreter, or their ratio would be of two."""
+    """The Python of an environment with exactly these packages, on the interpreter that runs this. It is created once,
+    and again when either changes. Peers and product use the same interpreter, so that a ratio compares only them."""
     folder, wanted = HOME / "environments" / name, "\n".join([sys.version, *packages])
     python, mark = folder / "bin" / "python", folder / "installed.txt"
     if mark.exists() and mark.read_text() == wanted:
@@ -46,7 +46,7 @@ def debian(package: str) -> Path:
 
 
 def version_of(python: Path, distribution: str) -> str:
-    """The version that is really installed there."""
+    """The version that is actually installed there."""
     code = f"import importlib.metadata as m; print(m.version({distribution!r}))"
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 

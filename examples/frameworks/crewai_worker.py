@@ -1,4 +1,4 @@
-"""A CrewAI crew on a queue, by the adapter. `python3 crewai_worker.py QUEUE`."""
+"""A CrewAI crew on a queue, through the adapter. `python3 crewai_worker.py QUEUE`."""
 
 import sys
 
@@ -9,7 +9,7 @@ from redkey.client import RedKey
 
 
 class Canned(BaseLLM):
-    """Stands in for a model, so that this runs without a key. A real one is named: Agent(llm="anthropic/...")."""
+    """Replaces a model, so that this runs without a key. To use a real one: Agent(llm="anthropic/...")."""
 
     def call(self, *_, **__):
         return "Thought: I know it.\nFinal Answer: Five facts."

@@ -7,13 +7,13 @@ from dspy.utils import DummyLM
 
 from redkey.client import RedKey
 
-# A real model is named: dspy.LM("anthropic/claude-sonnet-4-6").
+# To use a real model: dspy.LM("anthropic/claude-sonnet-4-6").
 model = DummyLM([{"answer": "Five facts."}] * 1000)
 program = dspy.Predict("question -> answer")
 
 
 def work(ctx):
-    # Workers run in threads; DSPy's settings are the thread's own inside this block.
+    # Workers run in threads, and DSPy's settings are per thread inside this block.
     with dspy.context(lm=model):
         found = program(question=f"{ctx.task.title}\n\n{ctx.input}")
     ctx.check()

@@ -16,7 +16,7 @@ set_tracing_disabled(True)
 
 
 class Canned(Model):
-    """Stands in for a model, so that this runs without a key. A real one is named: Agent(model="gpt-5")."""
+    """Replaces a model, so that this runs without a key. To use a real one: Agent(model="gpt-5")."""
 
     async def get_response(self, *_, **__):
         text = ResponseOutputText(text="Five facts.", type="output_text", annotations=[])

@@ -8,7 +8,7 @@ from pydantic_ai.models.test import TestModel
 from redkey.client import RedKey
 from redkey.client.worker import Done
 
-# A real model is named: Agent("anthropic:claude-sonnet-4-6").
+# To use a real model: Agent("anthropic:claude-sonnet-4-6").
 agent = Agent(TestModel(custom_output_text="Five facts."))
 DOLLARS_A_TOKEN = 0.000003
 

@@ -1,9 +1,9 @@
-"""Rehearse the episode without a model: every agent does by `/tools/invoke` what a model would do by tool calls.
+"""Rehearse the episode without a model: agents call `/tools/invoke` where a model would call tools.
 
     python3 rehearse.py plan.json --guest "Lena Okafor" [--gateway URL ...]
 
-Gateways are named by URL; the token of all of them is OPENCLAW_GATEWAY_TOKEN. Every gateway works all four roles, so
-with two of them each task has two agents that want it, and one of them wins. Only the standard library is needed.
+Gateways are given by URL and share the token OPENCLAW_GATEWAY_TOKEN. Every gateway has agents of all four roles, so
+with two gateways, two agents compete for each task and one wins. The script only needs the standard library.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def say(words: str) -> None:
 
 
 class NoAnswer(Exception):
-    """A gateway that is not there, or that refuses a call."""
+    """A gateway is not reachable, or refused a call."""
 
 
 def invoke(gateway: str, agent: str, tool: str, **arguments: Any) -> dict[str, Any]:
-    """What a tool answers when this agent of a gateway calls it."""
+    """Call a tool as this agent of a gateway, and return its answer."""
     body = json.dumps({"tool": tool, "agentId": agent, "args": arguments}).encode()
     token = os.environ["OPENCLAW_GATEWAY_TOKEN"]
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -47,7 +47,7 @@ def invoke(gateway: str, agent: str, tool: str, **arguments: Any) -> dict[str, A
 
 
 def work(gateway: str, agent: str, ended: threading.Event) -> None:
-    """Claim, do, complete, until the episode is done or the gateway is gone."""
+    """Claim, work and complete until the episode is done or the gateway is not reachable."""
     try:
         while not ended.is_set():
             do_next(gateway, agent, ended)
@@ -56,7 +56,7 @@ def work(gateway: str, agent: str, ended: threading.Event) -> None:
 
 
 def do_next(gateway: str, agent: str, ended: threading.Event) -> None:
-    """One task, if there is one for this agent: claim it, report, hand in."""
+    """Do one task, if there is one for this agent: claim it, report progress, complete it."""
     claim = invoke(gateway, agent, "redkey_claim_next", waitSeconds=2)["claim"]
     if claim["status"] != "claimed":
         return

@@ -1,4 +1,4 @@
-"""Put a task for each item on a queue: `python3 add_items.py QUEUE ITEM...`."""
+"""Create a task on a queue for each item: `python3 add_items.py QUEUE ITEM...`."""
 
 import contextlib
 import sys

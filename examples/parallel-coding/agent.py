@@ -1,6 +1,6 @@
-"""A stand-in for a coding agent: adds one item to the shop. It edits files of its worktree, as Claude Code would.
+"""A substitute for a coding agent that adds one item to the shop. It edits files in its worktree, like Claude Code.
 
-Every item goes to the top of `items.txt`, so agents that work at the same time conflict. A real agent takes its place:
+Every item goes to the top of `items.txt`, so agents that work at the same time conflict. To use a real agent:
 `redkey run --claude-code` instead of `--exec`.
 """
 

@@ -1,4 +1,4 @@
-"""The check that every commit must pass: each item of the list has its file, once, and the other way round."""
+"""The check that every commit must pass: each listed item has a file, and each file is listed once."""
 
 import sys
 from pathlib import Path

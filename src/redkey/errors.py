@@ -8,6 +8,8 @@
     ├── KeyRefused             a key or key file that cannot be used
     ├── WitnessRefused         a checkpoint that a witness does not cosign
     ├── WitnessAway            a witness that gives no cosignature at the moment
+    ├── NetworkAway            a Hedera network or its mirror gives no answer, or none that decides
+    ├── NetworkRefused         a transaction that a Hedera network refused; nothing was recorded
     ├── FetchRefused           an untrusted URL that is not fetched, or has no usable document
     ├── ConfigRefused          a configuration that cannot be used
     ├── CannotListen           an address that cannot be listened on
@@ -36,6 +38,7 @@
         ├── ContentRefused     content that cannot be stored or erased
         ├── BackupRefused      a backup that cannot be taken, or cannot be trusted
         ├── DumpRefused        a dump that cannot be written, or is inconsistent
+        ├── CopyRefused        a copy of a ledger that cannot be begun or continued, or differs from its source
         └── StoreError         the store cannot be used
             ├── StoreRefused   a data directory that cannot be opened safely
             ├── StoreMisused   a store used after it was closed, twice at once, or in a forked process
@@ -148,6 +151,23 @@ class WitnessAway(RedKeyError):
         """Set `for_long` if a retry soon would fail as well."""
         super().__init__(message, code=code)
         self.for_long = for_long
+
+
+class NetworkAway(RedKeyError):
+    """The Hedera network or its mirror gave no answer; try again later."""
+
+    code = "network_unreachable"
+
+
+class NetworkRefused(RedKeyError):
+    """The Hedera network refused the transaction; nothing was recorded."""
+
+    code = "network_refused"
+
+    def __init__(self, message: str, *, code: str | None = None, status: str = "") -> None:
+        """`status` is the network's own response code, such as INVALID_SIGNATURE."""
+        super().__init__(message, code=code)
+        self.status = status
 
 
 class FetchRefused(RedKeyError):
@@ -280,6 +300,12 @@ class DumpRefused(LedgerError):
     code = "dump_refused"
 
 
+class CopyRefused(LedgerError):
+    """The ledger cannot be copied, or the copy differs from its source."""
+
+    code = "copy_refused"
+
+
 class StoreError(LedgerError):
     """The store cannot be used."""
 
@@ -369,6 +395,12 @@ class WorkInterrupted(ClientError):
     code = "work_interrupted"
 
 
+class WorkFailed(ClientError):
+    """A task whose result was waited for failed or was cancelled."""
+
+    code = "task_failed"
+
+
 class ApiError(ClientError):
     """The server refused the request."""
 
@@ -400,6 +432,11 @@ class ApiError(ClientError):
 
     def findings(self) -> Sequence[Finding]:
         return self.errors or super().findings()
+
+    def __str__(self) -> str:
+        """What is wrong, where, and the next step."""
+        named = "".join(f"\n  {one.pointer or '/'}: {one.message} [{one.code}]" for one in self.errors[:10])
+        return self.message + named
 
 
 class Unauthorized(ApiError):

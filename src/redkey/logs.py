@@ -1,4 +1,4 @@
-"""Logs: structured, one line an event, JSON when a machine reads them; never a secret."""
+"""Logs: structured, one line per event, JSON for machines; secrets are removed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import structlog
 
 from redkey.config import Config
 
-# Keys and tokens, wherever they would turn up: the public part of a key may be seen.
+# Keys and tokens, wherever they appear; the public part of a key may be shown.
 _SECRET = re.compile(r"(rk_[0-9A-Za-z]{4,16})_[0-9A-Za-z]{20,}|eyJ[\w-]+\.[\w-]+\.[\w-]+|PRIVATE\+KEY\+\S+")
 
 
 def set_up_logs(config: Config) -> None:
-    """Send logs to standard error as the configuration says; libraries' warnings go the same way."""
+    """Send logs to standard error as configured, and warnings of libraries too."""
     as_json = config.log_format == "json" or (config.log_format == "auto" and not sys.stderr.isatty())
     shared: list[Any] = [
         structlog.stdlib.add_logger_name,
@@ -47,7 +47,7 @@ def set_up_logs(config: Config) -> None:
 
 
 def hide_secrets(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Take keys and tokens out of everything that is about to be written."""
+    """Remove keys and tokens from everything that is about to be written."""
     for name, value in event.items():
         if isinstance(value, str) and ("rk_" in value or "eyJ" in value or "PRIVATE" in value):
             event[name] = _SECRET.sub(lambda found: f"{found[1]}_…" if found[1] else "…", value)

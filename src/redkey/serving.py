@@ -18,8 +18,8 @@ import structlog
 import uvloop
 
 from redkey.app import App, write_credentials
-from redkey.bus.hosted import HostedBus
-from redkey.bus.runtime.relay import Policy
+from redkey.bus.runtime.relay import RelayPolicy
+from redkey.bus.standalone import StandaloneBus
 from redkey.config import CREDENTIALS, Config, Credentials, read_credentials
 from redkey.discovery import Announcement, current, keep_out_of_repositories, living_servers
 from redkey.errors import CannotListen
@@ -29,31 +29,31 @@ from redkey.stores.disk import check_room, disk_failures
 from redkey.stores.durable import replace_file
 
 _log = structlog.get_logger("redkey.serving")
-# Files that are no connections: the store's, the logs', those of bodies on their way in and out.
+# File descriptors that are not connections: the store's, the logs', those of uploads and downloads.
 _RESERVED_FILES = 256
-# A server does not start with less room on its disk: it would fail at one of its first writes, each in its own words.
+# A server does not start with less free disk space: one of its first writes would fail, with a less clear error.
 _START_BYTES = 1024 * 1024
-# So many new objects, and the collector looks at them.
+# The collector runs after this many new objects.
 _YOUNG_OBJECTS = 20_000
-# Where the HTTP face of a bus listens unless it is told otherwise.
+# Where the HTTP interface of a bus listens by default.
 BUS_PORT = 8701
 # How long a thread may keep the interpreter while the event loop waits for it; Python's own 5 ms add up.
 _SWITCH_SECONDS = 0.0001
 
 
 class Ready(msgspec.Struct, frozen=True, rename="camel"):
-    """What the ready file says."""
+    """The content of the ready file."""
 
     url: str
     uds: str | None
     workspace_id: str
     pid: int
-    # Where A2A is spoken by gRPC, where it is.
+    # The address of A2A over gRPC, if it is served.
     grpc: str | None = None
 
 
 def serve(config: Config, say: Callable[[str], Any]) -> int:
-    """Serve until a signal comes or the store fails; the exit code."""
+    """Serve until a signal comes or the store fails; return the exit code."""
     set_up_logs(config)
     config = _within_open_files(config)
     sockets = listen(config)
@@ -68,8 +68,9 @@ def serve(config: Config, say: Callable[[str], Any]) -> int:
 
 
 def _within_open_files(config: Config) -> Config:
-    """Take as many open files as the system allows, and no more connections than leave enough to the store: callers
-    that nobody knows must not be able to keep it from opening its own."""
+    """Raise the limit of open files to the system's maximum, and reserve enough of them for the store: unauthenticated
+    callers must not be able to keep it from opening its files.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = config.limits.connections + _RESERVED_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -106,7 +107,7 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
         room = config.limits.connections
         _log.info("serving", url=url, uds=uds, workspace_id=app.workspace_id, connections=room, store=app.store.engine)
         if not ip_address(sockets[0].getsockname()[0]).is_loopback:
-            _log.warning("keys travel in the clear: put a proxy that speaks TLS before this server", url=url)
+            _log.warning("keys are sent unencrypted: put a TLS proxy in front of this server", url=url)
 
     try:
         return _serve(Host(app, config, on_ready), sockets, fatal)
@@ -117,7 +118,7 @@ def _run(config: Config, sockets: list[Any], say: Callable[[str], Any]) -> int:
 
 
 class _Fatal:
-    """Is told when the process cannot go on: stops the host, which then exits with code 1."""
+    """Called when the process cannot continue: stops the host, which then exits with code 1."""
 
     def __init__(self, message: str) -> None:
         self._message = message
@@ -132,7 +133,7 @@ class _Fatal:
 
 
 def _serve(host: Host, sockets: list[Any], fatal: _Fatal) -> int:
-    """Serve until a signal comes or `fatal` is told; the exit code."""
+    """Serve until a signal comes or `fatal` is called; return the exit code."""
     fatal.host = host
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(host.serve(sockets))
@@ -140,20 +141,21 @@ def _serve(host: Host, sockets: list[Any], fatal: _Fatal) -> int:
 
 
 def _share_processor() -> None:
-    """Threads that work on large bodies give the event loop its turn soon."""
+    """Make threads that work on large bodies hand over to the event loop soon."""
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 def _settle_memory() -> None:
-    """What is there at the start stays: the collector need not look at it again. Requests leave little that only it
-    can free, so it may come less often."""
+    """Exclude the objects of the start from garbage collection, and collect less often: requests leave little cyclic
+    garbage.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
 
 
 class BusReady(msgspec.Struct, frozen=True):
-    """How a bus that stands alone is called: kept in its home while it runs, and written to the ready file."""
+    """How callers find a standalone bus: kept in its home while it runs, and written to the ready file."""
 
     url: str
     home: str
@@ -161,22 +163,23 @@ class BusReady(msgspec.Struct, frozen=True):
 
 
 def serve_bus(
-    home: Path, config: Config, policy: Policy, say: Callable[[str], Any], *, finds_port: bool = False
+    home: Path, config: Config, policy: RelayPolicy, say: Callable[[str], Any], *, finds_port: bool = False
 ) -> int:
-    """Serve a bus until a signal comes or its log fails; the exit code.
+    """Serve a bus until a signal comes or its log fails; return the exit code.
 
-    With `finds_port` it listens where it did before, so that its callers find it again.
+    With `finds_port` it listens on its earlier port, so that its callers find it again.
     """
     set_up_logs(config)
     config = _within_open_files(config)
     if not _is_loopback(config.host):
         raise CannotListen(f"the bus listens on this machine only, not on {config.host}", code="not_loopback")
     fatal = _Fatal("the bus's log failed; the process stops")
-    bus = HostedBus(home, fatal, policy=policy)
+    bus = StandaloneBus(home, fatal, policy=policy)
     sockets = _listen_again(home, config) if finds_port else listen(config)
     told = [path for path in (home / "http.json", config.ready_file) if path is not None]
 
     def on_ready() -> None:
+        _settle_memory()
         ready = msgspec.json.encode(BusReady(url_of(sockets[0]), str(home), os.getpid()))
         for path in told:
             replace_file(path, ready, 0o600)
@@ -191,7 +194,7 @@ def serve_bus(
 
 
 def _listen_again(home: Path, config: Config) -> list[Any]:
-    """Listen on the port that this home had before, else on the usual one, else on a free one; keep which it was."""
+    """Listen on this home's earlier port, else on the usual one, else on a free one; store which it was."""
     kept = home / "http.port"
     before = kept.read_text().strip() if kept.is_file() else ""
     ports = [int(before)] if before.isdigit() and int(before) < 65536 else []
@@ -224,7 +227,7 @@ class _Doorplate:
         keep_out_of_repositories(self._data)
         before = read_credentials(self._data)
         key = self._app.first_key or (before.api_key if before is not None else None)
-        # A server that lives stays the one that clients call; a second one is called by its own address.
+        # A running server stays the one that clients call; a second one is called by its own address.
         taken = before is not None and before.url in (one.url for one in living_servers(self._data))
         self._announcement = Announcement(self._data, self._url, self._uds)
         if key is not None and not (before is not None and taken and before.api_key == key):
@@ -258,5 +261,5 @@ class _Doorplate:
         return "\n".join(lines)
 
     def _studio_link(self, key: str | None) -> str:
-        """A link that logs in; only on a terminal, because logs are kept and read by others."""
+        """Create a link that logs in; only on a terminal, because logs are kept and read by others."""
         return self._app.login_link(key) if key and sys.stdout.isatty() else ""

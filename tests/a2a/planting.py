@@ -31,6 +31,7 @@ def switched(*given, **named):
             setattr(*before.pop())
         planted = code
         exec(code, {"plant": plant})
+        wanted.with_name("planted").write_text(code)
     return admit(*given, **named)
 
 
@@ -46,12 +47,19 @@ class Planting:
 
     @contextmanager
     def bug(self, code: str) -> Iterator[None]:
-        """The server has a bug for the length of a block."""
+        """The server has a bug for the length of a block.
+
+        A check may also fail because the code of the bug does: that is no catch.
+        """
         self._place.write_text(code)
+        before = len(self.server.logs())
         try:
             yield
         finally:
             self._place.write_text("")
+        assert self._place.with_name("planted").read_text() == code, "the bug was not planted"
+        logs = self.server.logs()[before:]
+        assert "Traceback" not in logs, logs
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
 
@@ -25,6 +26,7 @@ from a2a.types import (
     TaskState,
 )
 from a2a.utils import errors
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.a2a import permitted, pushing, waiting
@@ -284,9 +286,60 @@ async def parent_and_correlation_go_both_ways(scene: Scene) -> None:
     before = await scene.head()
     for wrong in (said(parentTaskId=NOWHERE), said(parentTaskId="x"), said(correlationId="a b")):
         await refused(errors.InvalidParamsError, scene.talk.send(message=wrong))
-    other = {**said(correlationId="one"), "context_id": "two"}
-    await refused(errors.InvalidParamsError, scene.talk.send(message=other))
+    await refused(errors.InvalidParamsError, scene.talk.send(message={**said(correlationId="a b"), "context_id": "c"}))
     await refused(errors.InvalidParamsError, scene.stranger.send(message=named))
+    assert await scene.head() == before
+    # Beside another context: the task is grouped by both, and both come back.
+    grouped = await scene.talk.send(message={**said(correlationId=context), "context_id": "two"}, parameters=asks)
+    assert (grouped.context_id, grouped.metadata[LEDGER]["correlationId"]) == ("two", context)
+    kept = (await asyncio.to_thread(scene.owner.get, f"/tasks/{grouped.id}")).json
+    assert (kept["contextId"], kept["correlationId"]) == ("a2a:two", f"a2a:{context}")
+
+
+async def extensions_are_taken_and_given_back(scene: Scene) -> None:
+    asks = {"a2a_extensions": LEDGER}
+
+    def said(name: str) -> dict[str, Any]:
+        return {LEDGER: {"extensions": {"redkey.test": {"of": name, "at": 3, "deep": [True, "ü"]}}}}
+
+    made = await scene.talk.send(message={"metadata": Message(metadata=said("created")).metadata}, parameters=asks)
+    extensions = said("created")[LEDGER]["extensions"]
+    for shown in (made, await scene.talk.get(made.id, parameters=asks)):
+        assert MessageToDict(shown.metadata)[LEDGER]["extensions"] == extensions
+    kept = (await asyncio.to_thread(scene.owner.get, f"/tasks/{made.id}")).json
+    assert kept["extensions"] == extensions
+    # Those that do not ask for the extension of the ledger get nothing of it.
+    assert not (await scene.talk.get(made.id)).metadata.fields
+    # What a worker's record carries comes with its event; the answer and the cancellation carry data too.
+    worker = await scene.worker()
+    await asyncio.to_thread(worker.take, made.id)
+    context = scene.streaming.context(a2a_extensions=LEDGER)
+    async with aclosing(scene.streaming.client.subscribe(SubscribeToTaskRequest(id=made.id), context=context)) as found:
+        events = aiter(found)
+        assert (await anext(events)).WhichOneof("payload") == "task"
+        asked = said("asked")[LEDGER]["extensions"]
+        await asyncio.to_thread(worker.block, extensions=asked)
+        update = (await anext(events)).status_update
+        assert MessageToDict(update.metadata)[LEDGER]["extensions"] == asked
+    await scene.talk.send("Main", message={"task_id": made.id, "metadata": Message(metadata=said("answer")).metadata})
+    await scene.talk.client.cancel_task(
+        CancelTaskRequest(id=made.id, metadata=Message(metadata=said("cancelled")).metadata),
+        context=scene.talk.context(),
+    )
+    events_of = (await asyncio.to_thread(scene.owner.get, f"/tasks/{made.id}/events")).json["items"]
+    of = {one["type"]: one["extensions"]["redkey.test"]["of"] for one in events_of if "extensions" in one}
+    assert of == {
+        "task.created": "created",
+        "task.blocked": "asked",
+        "task.unblocked": "answer",
+        "task.cancelled": "cancelled",
+    }
+    before = await scene.head()
+    for wrong in ({"plain": 1}, {"redkey.test": "x" * 2000}, {"redkey.test": "AKIA" + "ABCDEFGHIJKLMNOP"}):
+        metadata = Message(metadata={LEDGER: {"extensions": wrong}}).metadata
+        await refused(errors.InvalidParamsError, scene.talk.send(message={"metadata": metadata}))
+    metadata = Message(metadata={LEDGER: {"extensions": "no object"}}).metadata
+    await refused(errors.InvalidParamsError, scene.talk.send(message={"metadata": metadata}))
     assert await scene.head() == before
 
 
@@ -329,6 +382,7 @@ REQUIREMENTS: tuple[tuple[str, Check], ...] = (
     ("3.4.3", the_context_of_a_message_is_that_of_its_task),
     ("3.4.3", references_are_kept_and_must_exist),
     ("3.4.3", parent_and_correlation_go_both_ways),
+    ("4.6", extensions_are_taken_and_given_back),
     ("3.5.2", waiting.every_stream_of_a_task_is_the_same),
     ("4.6.3", an_extension_that_is_not_known_is_ignored),
     ("7.4, 13.3", permitted.every_operation_needs_a_valid_key),

@@ -122,8 +122,8 @@ class Worker:
         self._post("start")
         return claimed
 
-    def block(self, reason: str = "Which branch?", kind: str = "ambiguity") -> None:
-        self._post("block", {"reason": reason, "blockerType": kind})
+    def block(self, reason: str = "Which branch?", kind: str = "ambiguity", **more: Any) -> None:
+        self._post("block", {"reason": reason, "blockerType": kind, **more})
 
     def artifact(self, **body: Any) -> None:
         self._post("artifacts", body)

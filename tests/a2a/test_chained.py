@@ -16,6 +16,7 @@ from tests.harness.client import Client
 from tests.harness.server import Server
 from tests.runner.remote_agent import step
 
+# Tasks here: the second continues the first and is a part of it.
 LOCAL = ("task_01KQVJDB00H6WRB0S2CTBXP2YD", "task_01KQVJDB00H6WRB0S2CTBXP2YE")
 
 
@@ -46,13 +47,24 @@ def test_a_task_of_one_redkey_is_done_by_another(server: Server, owner: Client, 
 
     async def run() -> None:
         for number, task_id in enumerate(LOCAL):
-            given = step(tmp_path, task_id=task_id, context_id="workflow:wf_chain", reference_task_ids=LOCAL[:number])
+            given = step(
+                tmp_path,
+                task_id=task_id,
+                context_id="workflow:wf_chain",
+                reference_task_ids=LOCAL[:number],
+                parent_task_id=LOCAL[0] if number else "",
+                correlation_id="project:all",
+            )
             assert (await executor.run(given)).output.summary == "Done there."
 
     asyncio.run(run())
     working.join(60)
-    headers = {"authorization": f"Bearer {server.key}", "a2a-version": "1.0"}
+    ledger = "urn:redkey:a2a:ledger:1"
+    headers = {"authorization": f"Bearer {server.key}", "a2a-version": "1.0", "a2a-extensions": ledger}
     first, second = (httpx2.get(f"{server.url}/a2a/tasks/{one}", headers=headers, timeout=60).json() for one in done)
     assert "referenceTaskIds" not in first["history"][0]
     assert second["history"][0]["referenceTaskIds"] == [first["id"]]
     assert first["contextId"] == second["contextId"] == "wf_chain"
+    assert first["metadata"][ledger]["correlationId"] == second["metadata"][ledger]["correlationId"] == "all"
+    assert "parentTaskId" not in first["metadata"][ledger]
+    assert second["metadata"][ledger]["parentTaskId"] == first["id"]

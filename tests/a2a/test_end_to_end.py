@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from a2a.types import CancelTaskRequest, ListTasksRequest, Part, SubscribeToTaskRequest
 from google.protobuf import json_format, struct_pb2
 
+from redkey.wire.schema import compile_schema
 from tests.a2a.talk import TRANSPORTS, Worker, as_json, asked, state, talking
 from tests.harness.client import Client
 from tests.harness.server import Server
@@ -46,6 +48,34 @@ def test_a_task_is_created_worked_on_and_completed(
         assert found["output"] == {"data": {"verdict": "good"}, "mediaType": "application/json"}
         (asked_for,) = done.history
         assert [part.WhichOneof("content") for part in asked_for.parts] == ["text", "data", "raw"]
+
+    asyncio.run(run())
+
+
+@everywhere
+def test_a_file_of_a_message_is_kept_as_the_schema_spells_it(
+    server: Server, owner: Client, worker: Worker, transport: str
+) -> None:
+    async def run() -> None:
+        async with talking(server, transport) as talk:
+            task = await talk.send("Merge it")
+            worker.take(task.id)
+            files = [
+                Part(url="https://example.com/a.pdf", media_type="application/pdf", filename="a.pdf"),
+                Part(raw=b"\x00\x01", media_type="text/x-diff; charset=utf-8"),
+            ]
+            said = await talk.send(parts=[Part(text="See these"), *files], message={"task_id": task.id})
+        # The client sees what it sent, in its own spelling.
+        assert [part.media_type for part in said.history[-1].parts] == ["", *(one.media_type for one in files)]
+        (kept,) = owner.get(f"/tasks/{task.id}/messages").json["items"]
+        document = {"message_id": kept["messageId"], "role": kept["role"], "parts": kept["parts"]}
+        assert compile_schema("schemas/agent-wire/v1.1/message.schema.json").findings(document) == []
+        assert [part.get("media_type") for part in kept["parts"]] == [None, *(one.media_type for one in files)]
+        event = owner.get(f"/receipts/{kept['eventId']}").json
+        ref = json.loads(event["offline"]["wire"])["payload"]["parts_ref"]["sha256"]
+        stored = owner.get(f"/content/{ref}").json
+        assert stored.keys() == {"message_id", "role", "parts", "a2a", "nonce"}
+        assert stored["parts"] == kept["parts"]
 
     asyncio.run(run())
 

@@ -60,6 +60,24 @@ PLANTED: dict[str, tuple[str, Callable[[Scene], Any]]] = {
         "import redkey.a2a.gateway as g; plant(g, '_state', lambda status: '')",
         requirements.a_list_is_filtered_by_status_and_time,
     ),
+    "lists ignore the context": (
+        "import redkey.a2a.gateway as g; w = g.Wanted\n"
+        "plant(g, 'Wanted', lambda context, state, after: w('', state, after))",
+        requirements.a_list_is_filtered_by_status_and_time,
+    ),
+    "lists ignore the time": (
+        "import redkey.a2a.gateway as g; w = g.Wanted\n"
+        "plant(g, 'Wanted', lambda context, state, after: w(context, state, 0))",
+        requirements.a_list_is_filtered_by_status_and_time,
+    ),
+    "lists always have artifacts": (
+        "import redkey.a2a.face as f, redkey.a2a.requests as r, msgspec; c = f.converted\n"
+        "def full(value, kind):\n"
+        "    found = c(value, kind)\n"
+        "    return msgspec.structs.replace(found, include_artifacts=True) if kind is r.ListTasks else found\n"
+        "plant(f, 'converted', full)",
+        requirements.a_list_has_artifacts_only_when_asked,
+    ),
     "an unknown status lists everything": (
         "import redkey.a2a.gateway as g; plant(g, '_state', lambda status: '')\n"
         "import redkey.a2a.requests as r, msgspec, typing\n"
@@ -96,6 +114,18 @@ PLANTED: dict[str, tuple[str, Callable[[Scene], Any]]] = {
         "async def late(self, call, sighted):\n    return sighted\n"
         "plant(g.Gateway, '_settled', late)",
         waiting.a_send_waits_until_the_task_needs_its_client,
+    ),
+    "a send that should return at once waits": (
+        "import redkey.a2a.gateway as g; t = g.Gateway._take\n"
+        "plant(g.Gateway, 'send_at_once', lambda self, call, request: None)\n"
+        "async def waits(self, call, request):\n    return await self._settled(call, await t(self, call, request))\n"
+        "plant(g.Gateway, '_take', waits)",
+        waiting.return_immediately_does_not_wait,
+    ),
+    "updates come in another order": (
+        "import redkey.readmodel.a2a_view as v; a = v.Lens.after\n"
+        "plant(v.Lens, 'after', lambda *given: reversed([*a(*given)]))",
+        waiting.a_stream_begins_with_its_task_and_tells_everything_once,
     ),
     "updates come twice": (
         "import redkey.readmodel.a2a_view as v; a = v.Lens.after\n"

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,13 +20,17 @@ from a2a.types import SubscribeToTaskRequest
 from tests.a2a.talk import Worker, talking
 from tests.harness import acts
 from tests.harness.client import Client
+from tests.harness.patience import MOST_SECONDS, Patience
 from tests.harness.ports import lasting_port
 from tests.harness.server import Server, begin
 
 RUNS = 200 if os.environ.get("REDKEY_TEST_LONG") == "1" else 1
 KILLS = 3 if RUNS > 1 else 1
 ARTIFACTS = 2 * KILLS + 2
-SECONDS = 60.0
+
+
+class Ended(Exception):
+    """The test is over; what still runs ends."""
 
 
 class Caller:
@@ -33,27 +38,37 @@ class Caller:
 
     def __init__(self, url: str, key: str) -> None:
         self._url, self._headers = url, {"authorization": f"Bearer {key}", "a2a-version": "1.0"}
+        # Set while a server is there, or is about to die.
+        self.up = threading.Event()
+        self.ended = False
+        self.up.set()
+
+    def end(self) -> None:
+        """Let every call that is still tried end."""
+        self.ended = True
+        self.up.set()
 
     def post(self, path: str, body: dict[str, Any], key: str = "") -> dict[str, Any]:
         headers = {**self._headers, "idempotency-key": key or uuid4().hex}
-        deadline = time.monotonic() + SECONDS
         while True:
+            self.up.wait()
+            if self.ended:
+                raise Ended
             try:
-                reply = httpx2.post(self._url + path, json=body, headers=headers, timeout=SECONDS)
+                reply = httpx2.post(self._url + path, json=body, headers=headers, timeout=MOST_SECONDS)
                 if reply.status_code != 503:
                     assert reply.status_code in (200, 201), reply.text
                     found: dict[str, Any] = reply.json()
                     return found
             except httpx2.TransportError:
                 pass
-            assert time.monotonic() < deadline, "the server did not come back"
             time.sleep(0.02)
 
     def stream(self, task_id: str, after: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The events of a subscription, each with its id, until it breaks or ends."""
         headers = {**self._headers, **({"last-event-id": after} if after else {})}
         place = f"{self._url}/a2a/tasks/{task_id}:subscribe"
-        with httpx2.stream("POST", place, headers=headers, timeout=SECONDS) as reply:
+        with httpx2.stream("POST", place, headers=headers, timeout=MOST_SECONDS) as reply:
             if reply.status_code != 200:
                 return
             position = ""
@@ -64,19 +79,18 @@ class Caller:
                     yield position, json.loads(line[6:])
 
 
-class Follower(threading.Thread):
+class Follower:
     """Follows a task over every break, from where it was."""
 
     def __init__(self, caller: Caller, task_id: str, after: str) -> None:
-        super().__init__(daemon=True)
         self._caller, self._task_id, self._after = caller, task_id, after
         self.got: list[tuple[str, dict[str, Any]]] = []
         self.snapshots = 0
-        self.done = threading.Event()
 
     def run(self) -> None:
+        """Follow the task until it is completed."""
         after = self._after
-        while not self.done.is_set():
+        while not self._caller.ended:
             try:
                 for index, (position, found) in enumerate(self._caller.stream(self._task_id, after)):
                     after = position or after
@@ -86,59 +100,80 @@ class Follower(threading.Thread):
                         continue
                     self.got.append((position, found))
                     if found.get("statusUpdate", {}).get("status", {}).get("state") == "TASK_STATE_COMPLETED":
-                        self.done.set()
+                        return
             except httpx2.TransportError:
                 pass
             time.sleep(0.01)
+
+
+class Work:
+    """A worker of one task, which makes an artifact each time it may go on."""
+
+    def __init__(self, caller: Caller, task_id: str, agent_id: str) -> None:
+        self._caller, self._task_id, self._agent_id = caller, task_id, agent_id
+        self.may_go_on = threading.Semaphore(0)
+
+    def run(self) -> None:
+        """Claim the task and complete it."""
+        asked = {"agentId": self._agent_id, "leaseSeconds": 3600}
+        claim = self._caller.post(f"/tasks/{self._task_id}/claim", asked)["claimId"]
+        self._caller.post(f"/claims/{claim}/start", {})
+        for number in range(ARTIFACTS):
+            # One for each step, so that every kill has something before and behind it.
+            self.may_go_on.acquire()
+            self._caller.post(f"/claims/{claim}/artifacts", {"name": f"part-{number}", "content": str(number)})
+        self._caller.post(f"/claims/{claim}/complete", {"output": {"parts": ARTIFACTS}, "summary": "Done."})
 
 
 @pytest.mark.parametrize("run", range(RUNS))
 def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_path: Path) -> None:
     port = str(lasting_port())
     server = begin(tmp_path, "--port", port)
-    try:
-        caller = Caller(server.url, server.key)
-        with server.client() as owner:
-            agent_id = acts.register(owner)["agentId"]
-        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Work"}]}
-        sent = {"message": message, "configuration": {"returnImmediately": True}}
-        first = caller.post("/a2a/message:send", sent, "k-1")
-        task_id = first["task"]["id"]
-        beginning, _ = next(caller.stream(task_id, ""))
-        follower = Follower(caller, task_id, beginning)
-        follower.start()
+    caller = Caller(server.url, server.key)
+    work: Work | None = None
+    # Leaving the block waits for the two threads, so no test leaves one to the next.
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            with server.client() as owner:
+                agent_id = acts.register(owner)["agentId"]
+            message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Work"}]}
+            sent = {"message": message, "configuration": {"returnImmediately": True}}
+            first = caller.post("/a2a/message:send", sent, "k-1")
+            task_id = first["task"]["id"]
+            beginning, _ = next(caller.stream(task_id, ""))
+            follower, work = Follower(caller, task_id, beginning), Work(caller, task_id, agent_id)
+            following, working = pool.submit(follower.run), pool.submit(work.run)
 
-        def work() -> None:
-            claim = caller.post(f"/tasks/{task_id}/claim", {"agentId": agent_id, "leaseSeconds": 600})["claimId"]
-            caller.post(f"/claims/{claim}/start", {})
+            def arrives(count: int) -> None:
+                """Wait until the follower has so many updates, or one of the two threads has ended."""
+                patience = Patience(server.process.pid)
+                patience.until(lambda: len(follower.got) >= count or following.done() or working.done())
+
             for number in range(ARTIFACTS):
-                # One for each step, so that every kill has something before and behind it.
-                may_go_on[number].wait(SECONDS)
-                caller.post(f"/claims/{claim}/artifacts", {"name": f"part-{number}", "content": str(number)})
-            caller.post(f"/claims/{claim}/complete", {"output": {"parts": ARTIFACTS}, "summary": "Done."})
-
-        may_go_on = [threading.Event() for _ in range(ARTIFACTS)]
-        worker = threading.Thread(target=work, daemon=True)
-        worker.start()
-        for number, event in enumerate(may_go_on):
-            event.set()
-            if number % 2 and number // 2 < KILLS:
-                acts.until(lambda wanted=number: len(follower.got) >= wanted)  # type: ignore[misc]
-                server.process.kill()
-                server.process.wait()
-                server = begin(tmp_path, "--port", port)
-        worker.join(SECONDS)
-        assert follower.done.wait(SECONDS), follower.got
-        follower.join(SECONDS)
-        whole = list(caller.stream(task_id, beginning))[1:]
-        assert follower.got == whole
-        assert len({position for position, _ in whole}) == len(whole) == ARTIFACTS + 3
-        assert follower.snapshots > KILLS
-        # Sent again after the kills, the first message is the same one.
-        assert caller.post("/a2a/message:send", sent, "k-1") == first
-    finally:
-        server.process.kill()
-        server.process.wait()
+                work.may_go_on.release()
+                if number % 2 and number // 2 < KILLS:
+                    arrives(number)
+                    caller.up.clear()
+                    server.process.kill()
+                    server.process.wait()
+                    server = begin(tmp_path, "--port", port)
+                    caller.up.set()
+            patience = Patience(server.process.pid)
+            patience.until(lambda: following.done() and working.done(), f"updates so far: {follower.got}")
+            working.result()
+            following.result()
+            whole = list(caller.stream(task_id, beginning))[1:]
+            assert follower.got == whole
+            assert len({position for position, _ in whole}) == len(whole) == ARTIFACTS + 3
+            assert follower.snapshots > KILLS
+            # Sent again after the kills, the first message is the same one.
+            assert caller.post("/a2a/message:send", sent, "k-1") == first
+        finally:
+            caller.end()
+            if work is not None:
+                work.may_go_on.release(ARTIFACTS)
+            server.process.kill()
+            server.process.wait()
 
 
 def test_grpc_resumes_by_metadata(server: Server, owner: Client, worker: Worker) -> None:

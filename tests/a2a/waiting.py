@@ -72,8 +72,15 @@ async def a_streamed_message_is_refused_as_a_sent_one(scene: Scene) -> None:
 
 
 async def return_immediately_does_not_wait(scene: Scene) -> None:
-    task = await asyncio.wait_for(scene.talk.send(immediately=True), 60)
-    assert state(task) == "SUBMITTED"
+    # The task is cancelled as soon as it is listed. A send that waits comes back with the cancelled task.
+    context = str(uuid4())
+    sending = asyncio.ensure_future(scene.talk.send(message={"context_id": context}))
+    async with asyncio.timeout(60):
+        while not (found := (await listed(scene.streaming, context_id=context)).tasks):
+            await asyncio.sleep(0.02)
+    wanted = CancelTaskRequest(id=found[0].id)
+    await scene.streaming.client.cancel_task(wanted, context=scene.streaming.context())
+    assert state(await asyncio.wait_for(sending, 60)) == "SUBMITTED"
 
 
 async def a_stream_begins_with_its_task_and_tells_everything_once(scene: Scene) -> None:

@@ -32,7 +32,7 @@ def python_of(name: str) -> str:
     place = Path(FOLDER) / name
     if not (place / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
-        install = [str(place / "bin" / "pip"), "install", "-q", *VERSIONS[name], "-e", str(ROOT)]
+        install = [str(place / "bin" / "pip"), "install", "-q", *VERSIONS[name], "-e", str(ROOT / "sdk/python")]
         subprocess.run(install, check=True)
     return str(place / "bin" / "python")
 

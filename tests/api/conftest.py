@@ -14,7 +14,7 @@ from tests.harness.server import Server, serving
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that need no other; each test has a workspace of its own."""
+    """The server shared by most tests; each test has its own workspace."""
     with serving(tmp_path_factory.mktemp("server")) as started:
         yield started
 
@@ -40,7 +40,7 @@ def operator(server: Server) -> Iterator[Client]:
 
 
 class Workspace:
-    """A fresh workspace, and callers in it."""
+    """A new workspace, and callers in it."""
 
     def __init__(self, server: Server, created: dict[str, Any]) -> None:
         self.server, self.workspace_id = server, created["workspaceId"]
@@ -48,7 +48,7 @@ class Workspace:
         self._callers = [self.admin]
 
     def key(self, *scopes: str, agent_id: str | None = None) -> dict[str, Any]:
-        """A new key of the workspace."""
+        """Create a key of the workspace."""
         body = {"scopes": list(scopes), **({"agentId": agent_id} if agent_id else {})}
         reply = self.admin.post(f"/workspaces/{self.workspace_id}/api-keys", body)
         assert reply.status == 201, reply.text
@@ -56,7 +56,7 @@ class Workspace:
         return made
 
     def caller(self, *scopes: str, agent_id: str | None = None) -> Client:
-        """A caller with a new key."""
+        """Return a caller with a new key."""
         client = self.server.client(self.key(*scopes, agent_id=agent_id)["apiKey"])
         self._callers.append(client)
         return client

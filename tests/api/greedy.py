@@ -1,4 +1,4 @@
-"""A greedy caller: four large requests of one key at any time, as a process of its own.
+"""A greedy caller in its own process: it always has four large requests of one key in progress.
 
 `python -m tests.api.greedy URL KEY KINDS` says `ready` when it could begin, begins with the first line of its standard
 input, and goes on until the input ends; then it prints how often each kind was answered how.
@@ -42,7 +42,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Greedy:
-    """Four connections that ask and ask."""
+    """Run four connections that send requests without pause."""
 
     def __init__(self, url: str, key: str, kinds: list[str]) -> None:
         place = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Agents over HTTP: registered by their cards, changed, heard of, deactivated, and remembered by their claims."""
+"""Agents over HTTP: registered by their cards, changed, seen by heartbeats, deactivated, listed with their claims."""
 
 from __future__ import annotations
 
@@ -62,20 +62,23 @@ def test_registration_is_one_metered_event(workspace: Workspace) -> None:
 
 
 def test_names_may_repeat_and_slugs_do_not(workspace: Workspace) -> None:
-    slugs = [register(workspace.admin)["slug"] for _ in range(3)]
+    slugs = [register(workspace.admin, slot=slot)["slug"] for slot in ("", "two", "three")]
     assert slugs == ["research-agent", "research-agent-2", "research-agent-3"]
     found = workspace.admin.get("/agents?slug=research-agent-2").json["items"]
     assert [agent["slug"] for agent in found] == ["research-agent-2"]
     assert workspace.admin.get("/agents?slug=nobody").json["items"] == []
 
 
-def test_a_redkey_card_keeps_its_slug_and_its_warnings_are_told(workspace: Workspace) -> None:
+def test_a_redkey_card_keeps_its_slug_and_its_warnings_are_returned(workspace: Workspace) -> None:
     reply = workspace.admin.post("/agents/register-card", {"agentCard": QUINN})
     assert reply.status == 201
     assert (reply.json["slug"], reply.json["cardFormat"]) == ("quinn", "redkey/1.0")
     assert {warning["code"] for warning in reply.json["warnings"]} == {"reports_to_unknown", "route_unknown"}
     again = workspace.admin.post("/agents/register-card", {"agentCard": QUINN})
-    assert (again.status, again.json["code"]) == (409, "slug_taken")
+    assert (again.status, again.json["agentId"]) == (201, reply.json["agentId"])
+    # Another agent may not have the slug that the card names.
+    taken = workspace.admin.post("/agents/register-card", {"agentCard": QUINN, "slot": "two"})
+    assert (taken.status, taken.json["code"]) == (409, "slug_taken")
     broken = {**QUINN, "scope": "One. Two.", "constraints": ["Avoid main"]}
     refused = workspace.admin.post("/agents/register-card", {"agentCard": broken})
     assert refused.status == 422
@@ -117,7 +120,7 @@ def test_an_issued_key_acts_as_its_agent_alone_and_is_shown_once(workspace: Work
     agent = register(workspace.admin, issueKey=True)
     assert agent["apiKey"].startswith("rk_")
     assert "apiKey" not in workspace.admin.get(f"/agents/{agent['agentId']}").json
-    stranger = register(workspace.admin)
+    stranger = register(workspace.admin, "Stranger")
     with workspace.server.client(agent["apiKey"]) as caller:
         assert caller.post(f"/agents/{agent['agentId']}/heartbeat").json["status"] == "alive"
         for path in ("heartbeat", "deactivate"):
@@ -147,7 +150,7 @@ def test_an_agent_is_changed_by_admins(workspace: Workspace) -> None:
     assert (shown["framework"], shown["eligibleRoles"]) == ("langgraph", ["role_writer"])
     shown = workspace.admin.patch(path, {"agentCard": RESEARCHER}).json
     assert shown["capabilities"] == ["web_search", "source_review"]
-    # Nobody vouches for the new card yet, whoever vouched for the old one.
+    # The new card is unverified, even if the old one was verified.
     assert (shown["verification"]["status"], shown["framework"]) == ("unverified", "langgraph")
     assert workspace.admin.patch(path, {"active": False}).json["active"] is False
     assert workspace.admin.patch(path, {}).json["code"] == "nothing_to_change"
@@ -183,8 +186,10 @@ def test_a_deactivated_agent_claims_nothing_and_learns_it(workspace: Workspace) 
     agent = register(workspace.admin)
     task_id = create_task(workspace.admin)
     path = f"/agents/{agent['agentId']}"
-    assert workspace.admin.post(f"{path}/deactivate").json["status"] == "deactivated"
-    assert workspace.admin.post(f"{path}/deactivate").json["code"] == "inactive_agent"
+    ended = workspace.admin.post(f"{path}/deactivate").json
+    assert (ended["status"], ended["eventId"][:4]) == ("deactivated", "evt_")
+    again = workspace.admin.post(f"{path}/deactivate")
+    assert (again.status, again.json) == (200, {"agentId": agent["agentId"], "status": "deactivated"})
     assert workspace.admin.post(f"{path}/heartbeat").json["code"] == "inactive_agent"
     rejected = claim(workspace.admin, task_id, agent["agentId"])
     assert (rejected["status"], rejected["reason"]) == ("rejected", "inactive_agent")
@@ -212,7 +217,7 @@ def test_agents_are_listed_in_pages_and_by_role(workspace: Workspace) -> None:
     assert workspace.admin.get("/agents?after=nonsense").json["errors"][0]["pointer"] == "/after"
 
 
-def test_claim_history_tells_every_outcome_the_newest_first(workspace: Workspace) -> None:
+def test_claim_history_lists_every_outcome_newest_first(workspace: Workspace) -> None:
     begin_queue(workspace.admin)
     workspace.admin.post("/roles", {"name": "Writer"})
     first, second = register(workspace.admin, "First"), register(workspace.admin, "Second")
@@ -236,7 +241,7 @@ def test_claim_history_tells_every_outcome_the_newest_first(workspace: Workspace
 
 
 class _Site(BaseHTTPRequestHandler):
-    """A site with a card, as configuration may allow to call it."""
+    """A web server with a card, which configuration may allow."""
 
     def do_GET(self) -> None:
         if self.path == "/.well-known/agent.json":
@@ -250,10 +255,10 @@ class _Site(BaseHTTPRequestHandler):
             self.send_error(404)
 
     def log_message(self, *_: Any) -> None:
-        """Tests say nothing."""
+        """Suppress the request log."""
 
 
-def test_a_card_is_fetched_where_configuration_allows_and_told_again_when_it_is_gone(tmp_path: Path) -> None:
+def test_a_card_is_fetched_from_allowed_hosts_and_the_answer_repeats_after_it_is_gone(tmp_path: Path) -> None:
     site = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
     thread = Thread(target=site.serve_forever)
     thread.start()

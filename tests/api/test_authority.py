@@ -1,4 +1,4 @@
-"""What is kept open ends with its authority within a second: streams, long polls and bus connections."""
+"""Streams, long polls and bus connections end within a second after their key or token ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SESSION = "room"
 
 
 class Open:
-    """A request that stays open: a thread reads it to its end and tells when that came."""
+    """A request that stays open: a thread reads it and records when it ended."""
 
     def __init__(self, server: Server, credential: str, method: str, path: str, body: Any = None) -> None:
         place = urlsplit(server.url)
@@ -51,14 +51,14 @@ class Open:
         return not self.ended_at
 
     def seconds_after(self, moment: float) -> float:
-        """How long after a moment the end came."""
+        """Return the seconds between a moment and the end."""
         self._reading.join(20)
         assert self.ended_at, f"still open: {self.content[-200:]!r}"
         return self.ended_at - moment
 
 
 def short_token(server: Server, key: str, seconds: float) -> str:
-    """A token as the server itself would issue it, with an end so near that no setting allows it."""
+    """Return a token like those of the server, with a shorter lifetime than any setting allows."""
     header, payload, _ = token_for(server, key).json()["access_token"].split(".")
     claims = json.loads(base64.urlsafe_b64decode(payload + "=="))
     claims["exp"] = int(time.time() + seconds) + 1
@@ -86,7 +86,7 @@ class Scene:
         self.session = made.json()["id"]
 
     def open_all(self, credential: str) -> dict[str, Open]:
-        """Everything that can be kept open, with one credential."""
+        """Open one request of each long-lived kind, with one credential."""
         waits = {"agentId": self.agent_id, "wait": 25}
         kinds: dict[str, tuple[str, str, Any]] = {
             "stream": ("GET", "/stream", None),
@@ -106,7 +106,7 @@ class Scene:
 
 @pytest.fixture
 def scene(server: Server, operator: Client) -> Iterator[Callable[[], Scene]]:
-    """Makes scenes, each in a workspace of its own."""
+    """Creates scenes, each in its own workspace."""
     made: list[Workspace] = []
 
     def begin() -> Scene:
@@ -119,7 +119,7 @@ def scene(server: Server, operator: Client) -> Iterator[Callable[[], Scene]]:
 
 
 def all_end_soon(end_all: Callable[[], dict[str, float]]) -> None:
-    """Some round ends everything within the time: it gives how long each end took."""
+    """Check that in some round everything ends in time; a round returns how long each end took."""
     told = []
     for _ in range(ROUNDS):
         told.append(end_all())
@@ -182,7 +182,7 @@ def test_what_a_token_opened_ends_when_the_token_does(scene: Callable[[], Scene]
     all_end_soon(end_all)
 
 
-def test_what_others_hold_stays_open(scene: Callable[[], Scene]) -> None:
+def test_claims_of_other_agents_stay_active(scene: Callable[[], Scene]) -> None:
     def end_all() -> dict[str, float]:
         here = scene()
         other = here.workspace.key("read")

@@ -31,7 +31,7 @@ def send(client: Client, body: bytes, headers: dict[str, str] | None = None, pat
 
 
 def raw(server: Server, data: bytes) -> bytes:
-    """Everything that a server answers to bytes on a connection of their own."""
+    """Return everything that the server answers to bytes on a new connection."""
     address = urlsplit(server.url)
     with socket.create_connection((address.hostname or "", address.port or 0), timeout=30) as sock:
         sock.sendall(data)
@@ -93,7 +93,7 @@ def test_what_is_not_one_json_value_is_refused(workspace: Workspace, body: bytes
     assert head(workspace.admin) == before
 
 
-def test_everything_wrong_is_told_at_once_by_its_place(workspace: Workspace) -> None:
+def test_every_error_is_reported_at_once_with_its_place(workspace: Workspace) -> None:
     reply = workspace.admin.post(
         f"/workspaces/{workspace.workspace_id}/api-keys", {"scopes": ["read", "everything", 3], "nme": 1, "name": ""}
     )
@@ -219,7 +219,7 @@ def test_an_upgrade_to_websockets_is_declined(server: Server) -> None:
     assert answer.startswith(b"HTTP/1.1 401")
 
 
-def test_a_fault_of_ours_tells_nothing_of_the_inside(workspace: Workspace) -> None:
-    """No reply of this module held a traceback; the words that give one away are in no problem's text."""
+def test_an_internal_error_reveals_no_details(workspace: Workspace) -> None:
+    """No reply in this module contains a traceback, and no problem contains words of one."""
     reply = workspace.admin.get("/tasks/x")
     assert "Traceback" not in json.dumps(reply.json)

@@ -1,4 +1,4 @@
-"""Claims over HTTP: exactly one winner, losers told by whom, and everything a holder may do until its hold ends."""
+"""Claims over HTTP: exactly one winner, whom the losers learn, and everything a holder may do until its claim ends."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_completed_task_is_missed_and_a_loser_in_a_loop_does_not_fill_the_ledg
 
 
 @pytest.mark.parametrize("lease", [0, -1, 4, 86401, 10**9])
-def test_a_lease_that_nobody_can_have_is_rejected_on_the_record(workspace: Workspace, lease: int) -> None:
+def test_a_lease_beyond_the_limits_is_rejected_and_recorded(workspace: Workspace, lease: int) -> None:
     (agent,) = agents(workspace, 1)
     task_id = create_task(workspace.admin)
     reply = workspace.admin.post(f"/tasks/{task_id}/claim", {"agentId": agent, "leaseSeconds": lease}).json
@@ -101,7 +101,7 @@ def test_a_lease_that_is_no_number_of_seconds_is_no_claim(workspace: Workspace, 
     assert (reply.status, reply.json["errors"][0]["pointer"]) == (422, "/leaseSeconds")
 
 
-def test_every_reason_to_reject_is_told_in_the_order_of_the_checks(workspace: Workspace) -> None:
+def test_every_reason_to_reject_is_reported_in_the_order_of_the_checks(workspace: Workspace) -> None:
     (agent,) = agents(workspace, 1)
     for role in ("writer", "reader"):
         workspace.admin.post("/roles", {"name": role, "capabilities": [f"{role}_skill"]})
@@ -135,7 +135,7 @@ def test_every_reason_to_reject_is_told_in_the_order_of_the_checks(workspace: Wo
     assert reason() == ("task_not_available", "cancelled")
 
 
-def test_of_many_who_ask_at_once_one_wins_and_all_others_learn_who(workspace: Workspace) -> None:
+def test_of_many_concurrent_claims_one_wins_and_the_others_learn_who(workspace: Workspace) -> None:
     asking = agents(workspace, 16)
     for _ in range(3):
         task_id = create_task(workspace.admin)
@@ -169,7 +169,7 @@ def test_an_agent_key_claims_for_its_agent_alone(workspace: Workspace) -> None:
     assert workspace.caller("runner").post(f"/tasks/{task_id}/claim", {"agentId": own}).json["status"] == "missed"
 
 
-def test_a_hold_is_started_extended_released_and_each_is_an_event(workspace: Workspace) -> None:
+def test_start_extend_and_release_of_a_claim_are_each_an_event(workspace: Workspace) -> None:
     (agent,) = agents(workspace, 1)
     task_id = create_task(workspace.admin)
     claim_id = won(workspace.admin, task_id, agent)
@@ -190,7 +190,7 @@ def test_a_hold_is_started_extended_released_and_each_is_an_event(workspace: Wor
     assert refused.headers["x-should-retry"] == "false"
 
 
-def test_an_expired_hold_is_lost_to_another_and_goes_on_when_nobody_came(workspace: Workspace) -> None:
+def test_an_expired_claim_is_lost_to_another_agent_or_continues_if_none_came(workspace: Workspace) -> None:
     first, second = agents(workspace, 2)
     kept, taken = create_task(workspace.admin), create_task(workspace.admin)
     keeper, loser = won(workspace.admin, kept, first, 5), won(workspace.admin, taken, first, 5)
@@ -290,7 +290,7 @@ def test_a_caller_whose_connection_is_gone_gets_no_claim(workspace: Workspace) -
     assert workspace.admin.get(f"/agents/{gone}/claim-history").json["items"] == []
 
 
-def test_a_completion_tells_what_was_done(workspace: Workspace) -> None:
+def test_a_completion_shows_what_was_done(workspace: Workspace) -> None:
     (agent,) = agents(workspace, 1)
     task_id = create_task(workspace.admin)
     claim_id = won(workspace.admin, task_id, agent)
@@ -332,7 +332,7 @@ def test_a_completion_tells_what_was_done(workspace: Workspace) -> None:
         ({"verification": {"mechanical": "pass"}}, "/verification"),
     ],
 )
-def test_a_bad_completion_is_refused_and_the_hold_stays(
+def test_a_bad_completion_is_refused_and_the_claim_stays_active(
     workspace: Workspace, body: dict[str, Any], pointer: str
 ) -> None:
     (agent,) = agents(workspace, 1)

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on the wire: requests in line, bodies in pieces, callers that ask before they send, connections that end."""
+"""HTTP/1.1 connections: pipelined requests, chunked bodies, 100 Continue, closed connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.harness.server import Server
 
 
 class Caller:
-    """A connection on which bytes are sent and whole answers are read."""
+    """A connection that sends bytes and reads complete answers."""
 
     def __init__(self, server: Server) -> None:
         address = urlsplit(server.url)
@@ -31,7 +31,7 @@ class Caller:
         self.sock.sendall(b"\r\n".join(lines) + b"\r\nhost: x\r\n" + self.key + b"\r\n" + body)
 
     def answer(self, *, bodiless: bool = False) -> tuple[int, dict[str, str], bytes]:
-        """The status, headers and body of the next answer."""
+        """Return the status, headers and body of the next answer."""
         status = int(self._read.readline().split()[1])
         headers: dict[str, str] = {}
         while (line := self._read.readline().strip()) != b"":
@@ -67,7 +67,7 @@ def test_a_body_in_pieces_is_read_like_one_that_is_whole(caller: Caller) -> None
         assert caller.answer()[0] == 200
 
 
-def test_who_asks_before_it_sends_is_told_to_go_on(caller: Caller) -> None:
+def test_a_caller_that_expects_100_continue_gets_it(caller: Caller) -> None:
     body = json.dumps({"name": "asked", "id": "queue_asked"}).encode()
     asked = (b"POST /queues HTTP/1.1", b"content-type: application/json", b"expect: 100-continue")
     with caller:
@@ -84,7 +84,7 @@ def test_who_may_not_send_is_refused_before_it_does(caller: Caller) -> None:
         assert caller.answer()[0] == 401
 
 
-def test_a_body_larger_than_what_is_waited_for_is_taken(caller: Caller) -> None:
+def test_a_body_larger_than_the_buffer_is_received(caller: Caller) -> None:
     body = json.dumps({"title": "Large", "input": "x" * 200_000}).encode()
     with caller:
         asked = (b"POST /queues", b"content-type: application/json")
@@ -107,7 +107,7 @@ def test_a_connection_ends_when_its_caller_wants_no_more(caller: Caller, lines: 
 
 
 def test_an_offer_to_upgrade_is_ignored_and_the_body_is_read(caller: Caller) -> None:
-    """Java's HTTP client offers h2c with its first request, whatever that is."""
+    """Java's HTTP client offers h2c with its first request, of any kind."""
     body = json.dumps({"name": "upgraded", "id": "queue_upgraded"}).encode()
     upgrade = (b"connection: upgrade, http2-settings", b"upgrade: h2c", b"http2-settings: AAMAAABk")
     with caller:
@@ -126,7 +126,7 @@ def test_the_whole_target_may_be_given(caller: Caller) -> None:
         assert "date" in headers
 
 
-def test_the_answer_to_head_says_how_long_the_other_would_be(caller: Caller) -> None:
+def test_the_answer_to_head_has_the_content_length_of_get(caller: Caller) -> None:
     with caller:
         caller.send(b"HEAD /queues HTTP/1.1")
         _, headers, _ = caller.answer(bodiless=True)

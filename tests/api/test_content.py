@@ -1,4 +1,4 @@
-"""Content by its hash: in and out without being held in memory, erased on the record."""
+"""Content by its hash: uploaded and downloaded without being held in memory, and erased with a record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def digest(data: bytes) -> str:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that a process has had."""
+    """Return the peak memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) * 1024
@@ -47,7 +47,7 @@ def test_putting_it_again_changes_nothing(workspace: Workspace) -> None:
     assert len({reply.content for reply in replies}) == 1
 
 
-def test_a_body_with_another_hash_than_promised_is_not_kept(workspace: Workspace) -> None:
+def test_a_body_with_a_wrong_hash_is_not_stored(workspace: Workspace) -> None:
     data, other = b"one", digest(b"two")
     refused = workspace.admin.put(f"/content?sha256={other}", data)
     assert (refused.status, refused.json["code"]) == (422, "content_hash")
@@ -79,7 +79,7 @@ def test_a_large_body_passes_through_without_being_held_in_memory(start: Callabl
         assert peak_bytes(server.process.pid) - before < 48 * MIB
 
 
-def test_a_body_beyond_the_limit_is_refused_and_leaves_nothing(start: Callable[..., Server]) -> None:
+def test_a_body_above_the_limit_is_refused_and_nothing_is_stored(start: Callable[..., Server]) -> None:
     server = start(config="[limits]\ncontent_bytes = 100000\n")
     with server.client() as client:
         assert client.put("/content", b"x" * 100_001).status == 413
@@ -89,7 +89,7 @@ def test_a_body_beyond_the_limit_is_refused_and_leaves_nothing(start: Callable[.
         assert client.put("/content", b"x" * 100_000).status == 201
 
 
-def test_a_body_that_breaks_off_leaves_nothing(workspace: Workspace) -> None:
+def test_an_incomplete_body_is_not_stored(workspace: Workspace) -> None:
     def broken() -> Iterator[bytes]:
         yield b"x" * 100_000
         raise ConnectionError

@@ -1,4 +1,4 @@
-"""What large work costs: ordinary requests are free, one large one is always done, and many have to wait."""
+"""The cost of large requests: ordinary requests are free, a single large one always runs, and many must wait."""
 
 from __future__ import annotations
 

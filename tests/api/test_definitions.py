@@ -65,18 +65,45 @@ def test_a_draft_is_changed_by_a_merge_patch_at_the_revision_that_was_read(works
     assert (late.status, late.json["code"]) == (409, "draft_changed")
 
 
+def test_a_change_names_the_revision_that_it_is_for(workspace: Workspace) -> None:
+    key = create(workspace)["definitionId"]
+    refused = workspace.admin.patch(f"/workflow-definitions/{key}", {"plan": {"tasks": []}})
+    assert (refused.status, refused.json["errors"][0]["pointer"]) == (422, "/revision"), refused.text
+    assert workspace.admin.get(f"/workflow-definitions/{key}").json["plan"] == PLAN
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/workflow-definitions"),
+        ("POST", "/workflow-definitions/simulate"),
+        ("POST", "/workflows"),
+        ("PATCH", "/workflow-definitions/def_x"),
+    ],
+)
+def test_a_bare_plan_is_told_how_it_is_sent(workspace: Workspace, method: str, path: str) -> None:
+    refused = workspace.admin.request(method, path, json=PLAN)
+    assert (refused.status, refused.json["errors"][0]["code"]) == (422, "plan_bare")
+    assert '{"plan": {...}}' in refused.json["errors"][0]["message"]
+    wrong = workspace.admin.request(method, path, json={"plan": 7})
+    assert "plan_bare" not in [one["code"] for one in wrong.json["errors"]]
+
+
 def test_versions_are_published_one_after_the_other_and_never_change(workspace: Workspace) -> None:
     key = create(workspace)["definitionId"]
     path = f"/workflow-definitions/{key}"
     published = workspace.admin.post(f"{path}/publish", key="p1")
     assert (published.json["version"], published.json["status"]) == (1, "published")
     assert workspace.admin.post(f"{path}/publish", key="p1").content == published.content
-    for refused in (workspace.admin.patch(path, {"plan": {"name": "x"}}), workspace.admin.post(f"{path}/publish")):
+    for refused in (
+        workspace.admin.patch(path, {"plan": {"name": "x"}, "revision": 1}),
+        workspace.admin.post(f"{path}/publish"),
+    ):
         assert (refused.status, refused.json["code"]) == (409, "no_draft")
     draft = workspace.admin.post(f"{path}/versions")
     assert (draft.status, draft.json["version"]) == (201, 2)
     assert workspace.admin.post(f"{path}/versions").json["code"] == "draft_exists"
-    workspace.admin.patch(path, {"plan": {"name": "second"}})
+    workspace.admin.patch(path, {"plan": {"name": "second"}, "revision": 1})
     assert workspace.admin.post(f"{path}/publish").json["version"] == 2
     shown = workspace.admin.get(path).json
     assert [one["version"] for one in shown["versions"]] == [1, 2]
@@ -117,7 +144,7 @@ def test_another_workspaces_definition_is_not_found(workspace: Workspace, other:
         call = other.admin.get if not verb else other.admin.post
         assert call(path + verb).content == call(nothing + verb).content
         assert call(path + verb).status == 404
-    assert other.admin.patch(path, {"plan": {}}).status == 404
+    assert other.admin.patch(path, {"plan": {}, "revision": 1}).status == 404
     assert other.admin.get("/workflow-definitions").json["items"] == []
 
 

@@ -1,4 +1,4 @@
-"""The HTTP door parses, calls a use case and renders: it looks at no store, no world and no coordinator."""
+"""The HTTP layer parses, calls a use case and renders; it accesses no store, world or coordinator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FORBIDDEN = {"store", "coordinator", "peek", "world", "flights"}
 
 
 def touched(path: Path) -> set[str]:
-    """The forbidden attributes that a module reads."""
+    """Return the forbidden attributes that a module reads."""
     nodes = ast.walk(ast.parse(path.read_text()))
     return {node.attr for node in nodes if isinstance(node, ast.Attribute)} & FORBIDDEN
 

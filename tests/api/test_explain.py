@@ -1,4 +1,4 @@
-"""Why a task is not running: every reason with one next step, and the step helps."""
+"""Explanations of waiting tasks: every reason has one next step, and the step works."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_each_step_taken_leads_to_the_next_until_the_task_runs(workspace: Worksp
     assert (explained["running"], explained["reasons"]) == (True, [])
 
 
-def test_what_has_ended_or_stands_still_says_so(workspace: Workspace) -> None:
+def test_ended_and_paused_entities_say_so(workspace: Workspace) -> None:
     begin_queue(workspace.admin)
     agent = register(workspace.admin)["agentId"]
     tasks = [create_task(workspace.admin) for _ in range(5)]

@@ -1,4 +1,4 @@
-"""One greedy key does not take the server from others: who else sends a request hardly waits longer than before."""
+"""One greedy key does not slow other callers: their requests wait hardly longer than before."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Victim:
         self._body = json.dumps({"title": "A small task"})
 
     def seconds(self, count: int) -> list[float]:
-        """How long each of so many requests took."""
+        """Return how long each of these requests took."""
         return [self._one() for _ in range(count)]
 
     def _one(self) -> float:
@@ -62,7 +62,7 @@ class Victim:
 
 @pytest.fixture
 def quick_server(tmp_path: Path) -> Iterator[Server]:
-    """A server whose disk takes no time where that can be had: what others do to the disk is not what is measured."""
+    """A server on a memory disk if there is one, so that disk load of other processes is not measured."""
     with ExitStack() as stack:
         directory = tmp_path
         if os.access(SHARED_MEMORY, os.W_OK):

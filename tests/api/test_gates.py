@@ -1,4 +1,4 @@
-"""Gates over HTTP: completed work waits for somebody else, and comes back with a note when it is rejected."""
+"""Gates over HTTP: completed work waits for another person, and comes back with a note when it is rejected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def finish(workspace: Workspace, task_id: str, agent_id: str, caller: Any = None
     return ended
 
 
-def test_an_approved_gate_lets_others_go_on(workspace: Workspace) -> None:
+def test_an_approved_gate_opens_dependent_tasks(workspace: Workspace) -> None:
     begin_queue(workspace.admin)
     agent = str(register(workspace.admin)["agentId"])
     task_id = create_task(workspace.admin, approvalGate=True)
@@ -50,7 +50,7 @@ def test_a_rejection_is_a_new_attempt_that_carries_the_note(workspace: Workspace
     assert workspace.admin.get(f"/tasks/{task_id}").json["attempt"] == 2
 
 
-def test_nobody_approves_the_own_work_or_another_workspaces(workspace: Workspace, other: Workspace) -> None:
+def test_own_work_and_work_of_other_workspaces_cannot_be_approved(workspace: Workspace, other: Workspace) -> None:
     begin_queue(workspace.admin)
     agent = str(register(workspace.admin)["agentId"])
     worker = workspace.caller("agent", agent_id=agent)

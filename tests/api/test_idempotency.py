@@ -1,4 +1,4 @@
-"""The same request again: the same bytes, whenever and however often it comes; another one: refused."""
+"""A repeated request always gets the same bytes; another request with its key is refused."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_retry_in_flight_joins_the_first(workspace: Workspace) -> None:
     assert replies[0].json["taskId"] == task_id
 
 
-def test_a_caller_that_is_gone_gets_no_claim(workspace: Workspace) -> None:
+def test_a_disconnected_caller_gets_no_claim(workspace: Workspace) -> None:
     admin, url = workspace.admin, workspace.server.url
     begin_queue(admin)
     agent_id = register(admin)["agentId"]

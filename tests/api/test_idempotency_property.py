@@ -1,4 +1,4 @@
-"""An answered request keeps its word: repeated after any other acts, it gives the same bytes.
+"""An answered request, repeated after any other acts, gives the same bytes.
 
 A seeded walk sends every kind of request that takes an idempotency key, each under a key of its own, and repeats those
 that were answered with 2xx at random later moments, from another process, and after a restart of the server. Two other
@@ -67,7 +67,7 @@ class Sent(NamedTuple):
 
 
 class Walk:
-    """One walk through the API by one admin, and all that it was answered."""
+    """One random walk through the API by one admin, with all answers."""
 
     def __init__(self, server: Server, keys: dict[str, str], workspace_id: str, seed: int) -> None:
         self._keys = keys
@@ -83,7 +83,7 @@ class Walk:
         return self.callers["admin"]
 
     def move(self, server: Server) -> None:
-        """Go on at another server."""
+        """Continue at another server."""
         self.close()
         self.callers = {by: server.client(key) for by, key in self._keys.items()}
 
@@ -111,13 +111,13 @@ class Walk:
         return self.callers[by].request(method, path, headers={"idempotency-key": key}, **options)
 
     def template(self, path: str) -> str:
-        """The path as the OpenAPI document has it."""
+        """Return the path as the OpenAPI document writes it."""
         document = contract(self.client.url)
         return next(template for pattern, template in document.paths if pattern.fullmatch(path))
 
     @property
     def unseen(self) -> set[str]:
-        """The operations that take a key and were not answered with 2xx yet; the bus keeps keys of its own."""
+        """Return the operations that accept a key and got no 2xx yet, except those of the bus."""
         keyed = {
             f"{method.upper()} {path}"
             for path, operations in contract(self.client.url).document["paths"].items()
@@ -131,7 +131,7 @@ class Walk:
         self.ids.setdefault(kind, []).append(name)
 
     def one(self, kind: str) -> str:
-        """Some id of a kind; one that nobody has when none is known."""
+        """Return an id of a kind; an unused one if none is known."""
         known = self.ids.get(kind)
         return self.random.choice(known[-12:]) if known else f"{kind}_none"
 
@@ -145,7 +145,7 @@ class Walk:
 
 
 def _begin(walk: Walk) -> None:
-    """What most acts need."""
+    """Create the entities that most acts need."""
     for name in ("Writer", "Editor"):
         walk.know("role", walk.send("POST", "/roles", {"name": name}).json["id"])
     for name in ("alpha", "beta"):
@@ -273,7 +273,8 @@ def _definition(walk: Walk) -> None:
         if reply.status == 201:
             walk.know("definition", reply.json["definitionId"])
     elif verb == 1:
-        walk.send("PATCH", where, {"plan": {**PLAN, "name": f"episode {walk.random.random()}"}})
+        plan = {**PLAN, "name": f"episode {walk.random.random()}"}
+        walk.send("PATCH", where, {"plan": plan, "revision": walk.random.randrange(1, 4)})
     elif verb == 2:
         walk.send("POST", f"{where}/versions", {"plan": PLAN})
     elif verb == 3:
@@ -308,7 +309,7 @@ def _gate(walk: Walk) -> None:
 
 
 def _gated_work(walk: Walk, agent_id: str, queue_id: str) -> None:
-    """A task with an output and a gate, done at once: such are rare to come about by chance."""
+    """Create and complete a task with an output and a gate, which random acts rarely do."""
     body = {"title": "Gated", "outputs": ["text"], "approvalGate": True, "retry": {"maxAttempts": 3}}
     task_id = walk.send("POST", f"/queues/{queue_id}/tasks", body).json["taskId"]
     walk.know("task", task_id)
@@ -352,7 +353,7 @@ def _workspace(walk: Walk) -> None:
 
 
 def _rarely_by_chance(walk: Walk) -> None:
-    """What needs a certain state, in that state: so every operation is answered in every walk."""
+    """Call operations that need a certain state in that state, so that every walk covers every operation."""
     role_id = walk.send("POST", "/roles", {"name": "passing"}).json["id"]
     walk.send("PATCH", f"/roles/{role_id}", {"name": "Passing", "capabilities": ["reading"]})
     walk.send("DELETE", f"/roles/{role_id}")
@@ -389,9 +390,11 @@ def _rarely_by_chance(walk: Walk) -> None:
         assert walk.send("POST", f"/workflows/{run}/{verb}").status == 200
     made = walk.send("POST", "/workflow-definitions", {"plan": PLAN}).json["definitionId"]
     for method, path in (("PATCH", ""), ("POST", "/publish"), ("POST", "/versions")):
-        body = None if path == "/publish" else {"plan": PLAN}
+        body = None if path == "/publish" else {"plan": PLAN, **({"revision": 1} if method == "PATCH" else {})}
         assert walk.send(method, f"/workflow-definitions/{made}{path}", body).status < 300, path
     _webhook(walk)
+    _project(walk)
+    _person(walk)
     keys = f"/workspaces/{walk.workspace_id}/api-keys"
     assert walk.send("DELETE", f"{keys}/{walk.send('POST', keys, {'scopes': ['read']}).json['keyId']}").status == 200
     for _ in range(20):
@@ -411,6 +414,23 @@ def _webhook(walk: Walk) -> None:
     until(lambda: walk.client.get(place).json["state"] == "parked")
     assert walk.send("POST", f"{place}/resume").status == 200
     assert walk.send("DELETE", place).status == 200
+
+
+def _project(walk: Walk) -> None:
+    """A project with a phase, both changed and completed."""
+    project = f"/projects/{walk.send('POST', '/projects', {'name': 'Season'}).json['projectId']}"
+    phase = f"/phases/{walk.send('POST', f'{project}/phases', {'name': 'Casting'}).json['phaseId']}"
+    for place in (phase, project):
+        assert walk.send("PATCH", place, {"status": "on_hold"}).status == 200
+        assert walk.send("POST", f"{place}/complete", {}).status == 200
+
+
+def _person(walk: Walk) -> None:
+    """A person who is invited and removed."""
+    people = f"/workspaces/{walk.workspace_id}/people"
+    invited = walk.send("POST", people, {"email": "ada@example.com"})
+    assert invited.status == 201
+    assert walk.send("DELETE", f"{people}/{invited.json['personId']}").status == 200
 
 
 ACTIONS: list[Callable[[Walk], None]] = [
@@ -504,7 +524,7 @@ def _repeat_all(server: Server, walks: list[Walk]) -> None:
                 walk.repeat(sent)
 
 
-def test_a_request_is_never_done_twice_when_its_key_has_left_the_window(start: Callable[..., Server]) -> None:
+def test_a_request_whose_key_has_left_the_window_is_never_executed_twice(start: Callable[..., Server]) -> None:
     """The same walk at servers whose window is a few keys: a repeat gives the same bytes, or says that it cannot."""
     script = (sys.executable, str(Path(__file__).parent / "short_window.py"))
     first = start(python=script)
@@ -530,7 +550,7 @@ def test_a_request_is_never_done_twice_when_its_key_has_left_the_window(start: C
         assert head(walk.client) == before
 
 
-def test_erased_content_is_not_told_again_by_an_answer_that_was_kept(walk: Walk) -> None:
+def test_a_stored_reply_does_not_return_erased_content(walk: Walk) -> None:
     agent_id = walk.one("agent")
     shown = walk.request("PATCH", f"/agents/{agent_id}", {"active": True}, "k")
     assert b"Finds and summarizes" in shown.content

@@ -1,4 +1,4 @@
-"""Who may call: keys, their scopes, tokens, and what happens when they end."""
+"""Authentication: keys, scopes, tokens, and what happens when they end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_repeated_request_for_a_key_gives_the_same_key(workspace: Workspace) -
     assert len(workspace.admin.get(path).json["items"]) == 2
 
 
-def test_a_secret_in_a_name_is_refused_and_kept_nowhere(workspace: Workspace, operator: Client) -> None:
+def test_a_secret_in_a_name_is_refused_and_stored_nowhere(workspace: Workspace, operator: Client) -> None:
     secret = workspace.key("read")["apiKey"]
     path = f"/workspaces/{workspace.workspace_id}/api-keys"
     refused = workspace.admin.post(path, {"scopes": ["read"], "name": f"the key {secret}"})
@@ -74,7 +74,7 @@ def test_a_revoked_key_and_its_tokens_end_at_once(workspace: Workspace) -> None:
         caller.close()
 
 
-def test_another_process_that_revokes_a_key_is_heard_of(start: Any) -> None:
+def test_a_key_revoked_by_another_process_is_refused(start: Any) -> None:
     first, second = start(), start(name="second")
     with first.client() as one:
         path = f"/workspaces/{first.workspace_id}/api-keys"
@@ -102,7 +102,7 @@ def test_another_process_that_revokes_a_key_is_heard_of(start: Any) -> None:
         "Bearer é",
     ],
 )
-def test_without_a_live_key_nothing_is_told(server: Server, credential: str) -> None:
+def test_without_a_valid_key_nothing_is_revealed(server: Server, credential: str) -> None:
     headers = {"authorization": credential.encode("latin-1")} if credential else {}
     with Client(server.url) as client:
         reply = client.get("/queues", headers=headers)
@@ -141,7 +141,7 @@ def test_only_those_who_produce_create_queues(workspace: Workspace, scopes: tupl
         assert "produce" in reply.json["detail"]
 
 
-def test_nobody_gives_a_scope_that_only_an_operator_has(workspace: Workspace) -> None:
+def test_only_an_operator_grants_operator_scopes(workspace: Workspace) -> None:
     path = f"/workspaces/{workspace.workspace_id}/api-keys"
     assert workspace.admin.post(path, {"scopes": ["operator"]}).status == 403
     assert workspace.admin.post("/workspaces", {}).status == 403
@@ -186,7 +186,7 @@ def test_an_agents_key_acts_only_as_its_agent(workspace: Workspace) -> None:
 # Tokens.
 
 
-def test_a_token_stands_for_its_key_and_can_be_checked_by_anybody(workspace: Workspace) -> None:
+def test_a_token_represents_its_key_and_anyone_can_verify_it(workspace: Workspace) -> None:
     made, url = workspace.key("produce", "read"), workspace.server.url
     reply = token_for(workspace.server, made["apiKey"], scope="read")
     assert reply.headers["cache-control"] == "no-store"
@@ -261,7 +261,7 @@ def test_a_token_may_have_any_scope_that_its_key_includes(workspace: Workspace) 
         assert reader.post("/workspaces", {}).status == 403
     for key, scope in (
         (admin_key, "operator"),
-        # Whoever acts as one agent has a key that names it.
+        # To act as one agent, a caller needs a key that names it.
         (admin_key, "agent"),
         (workspace.key("produce")["apiKey"], "runner"),
         (workspace.key("read")["apiKey"], "produce"),

@@ -1,4 +1,4 @@
-"""Events by id, by what they speak of, by type and by time; pages that neither miss nor repeat."""
+"""Events by id, subject, type and time; pages without gaps or duplicates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def types(reply: Any) -> list[str]:
 
 
 def all_events(client: Client, query: str = "", limit: int = 500) -> list[dict[str, Any]]:
-    """Every event of a query, page after page."""
+    """Return every event of a query, page by page."""
     found: list[dict[str, Any]] = []
     after = ""
     while True:

@@ -1,4 +1,4 @@
-"""Nobody locks the server or a workspace out: operator keys are revoked by operators, and a last key stays."""
+"""A server or workspace always keeps a key: only operators revoke operator keys, and the last key cannot be revoked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def keys_of(server: Server) -> str:
 
 
 def operator_key_id(operator: Client, server: Server) -> str:
-    """The id of the first key, which the server was started with."""
+    """Return the id of the key with which the server was started."""
     listed = operator.get(keys_of(server)).json["items"]
     found: str = next(one["keyId"] for one in listed if server.key.startswith(one["prefix"] + "_"))
     return found

@@ -1,4 +1,4 @@
-"""Failed logins: bounded by address and by client, counted, and told in the log without a secret."""
+"""Failed logins: limited by address and client, counted, and logged without secrets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clock:
 
 
 def fail(logins: Logins, address: str, client_id: str = "") -> int:
-    """How long a failed login has to wait; 0 when it was merely refused."""
+    """Return how long a failed login must wait; 0 if it was only refused."""
     try:
         logins.failed(address, client_id)
     except Declined as limited:
@@ -63,7 +63,7 @@ def test_a_client_is_guessed_at_no_faster_from_many_addresses() -> None:
         ("unix", "unix", True),
     ],
 )
-def test_what_one_caller_can_speak_from_is_one_source(one: str, other: str, same: bool) -> None:
+def test_all_addresses_of_one_caller_count_as_one_source(one: str, other: str, same: bool) -> None:
     logins = Logins(Rate(per_second=0.5, burst=1), Clock(), Metrics())
     assert fail(logins, one) == 0
     assert (fail(logins, other) > 0) == same
@@ -74,14 +74,14 @@ def test_without_a_rate_failures_are_only_counted() -> None:
     assert [fail(logins, "192.0.2.1") for _ in range(200)] == [0] * 200
 
 
-def test_wrong_keys_are_bounded_and_right_ones_let_in(start: Callable[..., Server]) -> None:
+def test_wrong_keys_are_limited_and_right_ones_are_accepted(start: Callable[..., Server]) -> None:
     server = start(config=LIMITS)
     with server.client(WRONG) as stranger, server.client() as client:
         replies = [stranger.get("/queues") for _ in range(5)]
         assert [reply.status for reply in replies] == [401, 401, 401, 429, 429]
         assert replies[-1].json["code"] == "logins_limited"
         assert 1 <= int(replies[-1].headers["retry-after"]) <= 100
-        # Whoever has the key is let in, from the same address too, and for the same client.
+        # A valid key is accepted, from the same address too, and for the same client.
         assert client.get("/queues").status == 200
         truncated = server.key[:-1]
         assert _status(server, f"Bearer {truncated}") == 429

@@ -1,4 +1,4 @@
-"""The OpenAPI document as generators of clients read it: what they need to make good types is said."""
+"""The OpenAPI document has everything that client generators need for good types."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def operations() -> Iterator[tuple[str, Schema]]:
 
 
 def schemas(value: Any = None) -> Iterator[Schema]:
-    """Every schema of the document, however deep; what stands in examples is none."""
+    """Yield every schema of the document at any depth; examples contain none."""
     value = described() if value is None else value
     if isinstance(value, dict):
         yield value
@@ -52,7 +52,7 @@ def component(reference: str) -> Schema:
 
 
 def reached(value: Any) -> set[str]:
-    """The names of the schemas that a part of the document leads to."""
+    """Return the names of the schemas that a part of the document references."""
     found: set[str] = set()
     waiting = [value]
     while waiting:
@@ -84,7 +84,7 @@ def test_requests_need_only_what_has_no_default() -> None:
     assert asked["properties"]["wait"]["default"] == 0
 
 
-def test_unions_name_the_field_that_tells_their_members_apart() -> None:
+def test_unions_name_their_discriminator() -> None:
     unions = [one for one in schemas() if "oneOf" in one]
     assert unions
     for union in unions:
@@ -115,7 +115,7 @@ def test_refusals_are_shared_and_may_say_more_of_themselves() -> None:
     [created] = [one for name, one in operations() if name == "post /roles"]
     assert created["responses"]["409"] == {
         "$ref": "#/components/responses/Conflict",
-        "description": "The role exists already.",
+        "description": "The role already exists.",
     }
     assert shared["Conflict"]["content"].keys() == {"application/problem+json"}
     assert shared["BusConflict"]["content"].keys() == {"application/json"}
@@ -136,7 +136,7 @@ def test_every_success_has_a_schema() -> None:
                 assert all(one["schema"] for one in answer["content"].values()), f"{name} {status}"
 
 
-def test_streams_say_what_one_event_is() -> None:
+def test_streams_document_the_schema_of_one_event() -> None:
     events = {
         name: content["x-event"]["$ref"].rpartition("/")[2]
         for name, operation in operations()
@@ -171,7 +171,7 @@ class Small(Reply, frozen=True, kw_only=True):
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """A shape that leaves nothing out."""
+    """A shape whose encoding contains every field that is set."""
 
     small: Page[Small]
     note: str = ""

@@ -1,4 +1,4 @@
-"""Receipts that open for whoever has their link, where the workspace allows it, and nowhere else."""
+"""Receipts that anyone with the link may open, if the workspace allows it, and only then."""
 
 from __future__ import annotations
 

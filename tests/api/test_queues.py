@@ -1,4 +1,4 @@
-"""Queues over HTTP: made, set, listed; what may be claimed in them, at once or as soon as it comes."""
+"""Queues over HTTP: created, changed, listed; and claims of their next task, at once or after a wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ids(page: dict[str, Any]) -> list[str]:
     return [item["taskId"] for item in page["items"]]
 
 
-def test_a_queue_is_made_with_defaults_and_named_after_its_name(workspace: Workspace) -> None:
+def test_a_queue_is_created_with_defaults_and_its_id_follows_from_its_name(workspace: Workspace) -> None:
     reply = workspace.admin.post("/queues", {"name": "Podcast Production"})
     assert reply.status == 201
     assert reply.json["queueId"] == "queue_podcast_production"

@@ -1,4 +1,4 @@
-"""Rate limits: a bucket for each key, told in every answer, refused with the time to wait."""
+"""Rate limits: a bucket for each key, shown in every answer, refused with the time to wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receipts over HTTP: what they say, and that a stranger can verify them without the server."""
+"""Receipts over HTTP: their contents, and that others can verify them without the server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def claimed(workspace: Workspace) -> dict[str, Any]:
 
 
 def log_key(workspace: Workspace) -> TrustedKey:
-    """The log's key, as an operator hands it on."""
+    """Return the log's public key, as an operator publishes it."""
     directory = workspace.server.data / "keys"
     return TrustedKey(parse_key((directory / "signer-0001.pub").read_text()))
 
@@ -126,7 +126,7 @@ def test_a_new_workspace_has_a_signed_head_too(workspace: Workspace) -> None:
     assert workspace.admin.get("/checkpoints/latest").json["size"] >= 2
 
 
-def test_sequences_are_of_the_workspace_and_tell_nothing_of_others(workspace: Workspace, other: Workspace) -> None:
+def test_sequences_are_per_workspace_and_reveal_nothing_about_others(workspace: Workspace, other: Workspace) -> None:
     for _ in range(5):
         other.admin.post("/queues", {"name": "noise"})
     first = workspace.admin.get("/ledger/query?limit=1").json["items"][0]

@@ -1,4 +1,4 @@
-"""Roles over HTTP: one role under many names, eligibility by grant alone."""
+"""Roles over HTTP: one role with several spellings, and eligibility only by grants."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_grant_makes_eligible_and_a_revocation_ends_it(workspace: Workspace) -
     assert claim(workspace.admin, second, agent["agentId"])["reason"] == "missing_role"
 
 
-def test_nobody_but_an_admin_makes_or_grants_roles(workspace: Workspace) -> None:
+def test_only_an_admin_creates_or_grants_roles(workspace: Workspace) -> None:
     workspace.admin.post("/roles", SEED)
     agent = register(workspace.admin)
     for scopes in (("agent",), ("produce",), ("runner",), ("read",)):

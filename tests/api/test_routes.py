@@ -1,4 +1,4 @@
-"""The table of routes, and the figures that are counted for each."""
+"""The table of routes, and the metrics of each route."""
 
 from __future__ import annotations
 

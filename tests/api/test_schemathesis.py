@@ -1,4 +1,4 @@
-"""Schemathesis drives every operation of the OpenAPI document with what fits it and what does not.
+"""Schemathesis calls every operation of the OpenAPI document with valid and invalid input.
 
 No answer is a 5xx, none is undocumented, and each fits its schema. The number of examples is bounded so that the
 suite stays quick; REDKEY_TEST_LONG asks for many more.
@@ -42,7 +42,7 @@ SCHEMA = schemathesis.openapi.from_dict(
 
 
 class Known:
-    """Ids of things that are there, so that some requests get past the first check."""
+    """Return ids of existing entities, so that some requests pass the first check."""
 
     def __init__(self, server: Server) -> None:
         with server.client() as client:
@@ -67,7 +67,7 @@ class Known:
 
 @pytest.fixture(scope="module")
 def house() -> Iterator[tuple[Server, Known]]:
-    """One server for all operations, and something in it."""
+    """One server for all operations, with some entities."""
     import tempfile
     from pathlib import Path
 

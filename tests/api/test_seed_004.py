@@ -1,4 +1,4 @@
-"""The examples of seed 004, sent as the seed writes them, by a caller that knows nothing else.
+"""The examples of seed 004, sent exactly as in the seed.
 
 Only ids that the seed makes up (wk_123, agt_123, wf_789) are replaced by those that the server gave.
 """
@@ -39,7 +39,7 @@ SIMPLE = {
 
 @pytest.fixture
 def ask(server: Server) -> Stranger:
-    """A person with the one key of a workspace of its own."""
+    """A person with the only key of a new workspace."""
     made = Stranger(server.url, server.key).ok("POST", "/workspaces", {})
     stranger = Stranger(server.url, made["apiKey"])
     stranger.ok("POST", "/queues", {"name": "podcast"})
@@ -58,7 +58,7 @@ def claim(ask: Stranger, task_id: str, agent_id: str) -> Any:
 
 
 def open_tasks(ask: Stranger) -> dict[str, str]:
-    """The available tasks of the queue: id by the plan's id."""
+    """Return the available tasks of the queue: task id by plan id."""
     items = ask.ok("GET", "/queues/queue_podcast/tasks/available")["items"]
     return {one["planTaskId"]: one["taskId"] for one in items}
 
@@ -142,7 +142,7 @@ def test_one_person_with_the_one_key_of_a_fresh_server_passes_the_gate(start: Ca
 
 
 def run_the_plan(ask: Stranger) -> tuple[str, str]:
-    """Run the plan of the seed up to its gate: the ids of the run and of the gate.
+    """Run the plan of the seed up to its gate; return the ids of the run and the gate.
 
     No endpoint is used that the seed does not list.
     """

@@ -1,4 +1,4 @@
-"""What agents are told when something is not possible: exactly what is the case, and what to do about it."""
+"""Refusals for agents: the exact reason, and what to do about it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def new_task(ask: Stranger, **more: Any) -> str:
     return str(ask.ok("POST", "/queues/queue_podcast/tasks", {"title": "Write", **more})["taskId"])
 
 
-def test_an_agent_that_claims_what_it_finished_is_told_so(ask: Stranger, agent_id: str) -> None:
+def test_an_agent_that_claims_a_task_it_finished_learns_that(ask: Stranger, agent_id: str) -> None:
     task_id = new_task(ask)
     claim_id = claim(ask, task_id, agent_id)["claimId"]
     ask.ok("POST", f"/claims/{claim_id}/complete", {})
@@ -36,7 +36,7 @@ def test_an_agent_that_claims_what_it_finished_is_told_so(ask: Stranger, agent_i
     assert (missed["status"], missed["winningAgentId"]) == ("missed", agent_id)
 
 
-def test_a_heartbeat_after_the_own_end_tells_how_it_ended(ask: Stranger, agent_id: str) -> None:
+def test_a_heartbeat_on_an_ended_claim_shows_how_it_ended(ask: Stranger, agent_id: str) -> None:
     for ending, body, state in (("complete", {}, "completed"), ("fail", {"reason": "no"}, "failed")):
         claim_id = claim(ask, new_task(ask), agent_id)["claimId"]
         ask.ok("POST", f"/claims/{claim_id}/{ending}", body)
@@ -76,7 +76,7 @@ def test_rejections_name_bounds_and_tasks(ask: Stranger, agent_id: str) -> None:
     assert rejected["next"] == {"action": "complete_dependency", "queueId": "queue_podcast", "taskId": first}
 
 
-def test_a_key_that_was_used_at_another_path_is_told_as_that(ask: Stranger) -> None:
+def test_a_key_reused_at_another_path_is_reported_as_such(ask: Stranger) -> None:
     ask.ok("POST", "/queues", {"name": "other"})
     key, body = {"idempotency-key": "one"}, {"title": "Write"}
     assert ask("POST", "/queues/podcast/tasks", body, headers=key).status == 201
@@ -122,3 +122,45 @@ def test_roles_that_fit_are_worked_out_and_never_granted(ask: Stranger) -> None:
         assert bare[listed] == [], listed
     changed = ask.ok("PATCH", f"/agents/{bare['agentId']}", {"agentCard": card | {"name": "Bare"}})
     assert changed["eligibleRoles"] == ["role_researcher"]
+
+
+@pytest.mark.parametrize(
+    ("path", "pointer", "words"),
+    [
+        ("/workflows?state=foo", "/state", "running, paused"),
+        ("/queues/queue_podcast/tasks?state=open", "/state", "awaiting_approval"),
+        ("/queues/queue_podcast/tasks", "/state", "awaiting_approval"),
+        ("/gates?state=approved", "/state", "open"),
+    ],
+)
+def test_a_wrong_or_missing_filter_is_refused_with_its_allowed_values(
+    path: str, pointer: str, words: str, ask: Stranger
+) -> None:
+    refused = ask("GET", path)
+    (error,) = refused.json["errors"]
+    assert (refused.status, error["pointer"]) == (422, pointer)
+    assert all(word in error["message"] for word in words.split(", ")), error["message"]
+
+
+@pytest.mark.parametrize("blank", [" ", "\t\n", "\u2003"])
+def test_a_title_or_name_that_cannot_be_seen_is_refused(blank: str, ask: Stranger) -> None:
+    before = ask.ok("GET", "/ledger/query?order=desc&limit=1")["items"]
+    for path, body, pointer in (
+        ("/queues/queue_podcast/tasks", {"title": blank}, "/title"),
+        ("/queues", {"name": blank}, "/name"),
+        ("/roles", {"name": blank}, "/name"),
+        ("/projects", {"name": blank}, "/name"),
+    ):
+        refused = ask("POST", path, body)
+        (error,) = refused.json["errors"]
+        assert (refused.status, error["pointer"]) == (422, pointer)
+        assert error["message"].endswith("has no visible character")
+    assert ask.ok("GET", "/ledger/query?order=desc&limit=1")["items"] == before
+
+
+def test_a_slot_is_one_line(ask: Stranger) -> None:
+    card = {"name": "Ada", "description": "d", "url": "https://a.example.com/a", "version": "1"}
+    refused = ask(
+        "POST", "/agents/register-card", {"agentCard": {**card, "skills": [], "capabilities": {}}, "slot": "a\n"}
+    )
+    assert (refused.status, refused.json["errors"][0]["pointer"]) == (422, "/slot")

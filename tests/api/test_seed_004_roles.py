@@ -1,4 +1,4 @@
-"""Roles that are changed and removed, definitions with their draft beside what is published, plans as they are."""
+"""Changed and removed roles, definitions with a draft and a published version, and plans as they were sent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_role_that_a_plan_made_gets_capabilities(ask: Stranger) -> None:
     assert ask("PATCH", "/roles/role_nobody", {"name": "X"}).json["code"] == "role_not_found"
 
 
-def test_a_role_is_removed_from_everybody_once_no_work_needs_it(ask: Stranger) -> None:
+def test_a_role_is_removed_from_all_agents_once_no_work_needs_it(ask: Stranger) -> None:
     ask.ok("POST", "/roles", ROLE)
     agent_id = register(ask)
     ask.ok("POST", f"/roles/role_researcher/agents/{agent_id}")

@@ -36,8 +36,9 @@ def test_a_simple_task_of_a_run_is_shown_listed_and_cancelled_with_it(ask: Stran
     shown = ask.ok("GET", f"/tasks/{first}")
     assert (shown["state"], shown["cancelledBecause"]) == ("cancelled", "workflow_cancelled")
     assert ask.ok("GET", f"/tasks/{second}")["state"] == "completed"
-    refused = ask("POST", "/queues/queue_podcast/tasks", body)
-    assert (refused.status, refused.json["code"]) == (409, "workflow_ended")
+    # Neither a new task nor another attempt at one that ended with the run.
+    for refused in (ask("POST", "/queues/queue_podcast/tasks", body), ask("POST", f"/tasks/{first}/retry")):
+        assert (refused.status, refused.json["code"]) == (409, "workflow_ended")
     ended = ask.ok("GET", f"/workflows/{run}/state")
     assert [one["state"] for one in ended["moreTasks"]] == ["cancelled", "completed"]
     past = ask.ok("GET", f"/workflows/{run}/state?at={before}")
@@ -65,7 +66,7 @@ def test_a_paused_run_offers_nothing_in_any_view(ask: Stranger) -> None:
     assert [one["workflowId"] for one in ask.ok("GET", "/workflows?state=cancelled")["items"]] == [run]
 
 
-def test_the_history_tells_how_won_claims_ended(ask: Stranger) -> None:
+def test_the_history_shows_how_won_claims_ended(ask: Stranger) -> None:
     agent_id = register(ask)
     ends = {"complete": {}, "fail": {"reason": "no"}, "release": None, "cancel": None, "": None}
     expected: dict[str, str] = {}

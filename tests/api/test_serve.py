@@ -1,4 +1,4 @@
-"""The life of a server process: how it begins, what it leaves, how it stops."""
+"""The life cycle of a server process: start, files, stop."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_fresh_directory_gets_a_workspace_and_a_key_that_only_its_owner_can_re
     assert server.key not in printed
 
 
-def test_the_ready_file_tells_where_and_who_and_goes_with_the_server(start: Start, tmp_path: Path) -> None:
+def test_the_ready_file_names_address_and_process_and_is_removed_at_the_stop(start: Start, tmp_path: Path) -> None:
     server = start("--uds", str(tmp_path / "s.sock"))
     ready = json.loads((tmp_path / "server.ready").read_text())
     assert ready == {
@@ -61,7 +61,7 @@ def test_the_ready_file_tells_where_and_who_and_goes_with_the_server(start: Star
     assert not (tmp_path / "s.sock").exists()
 
 
-def test_a_quiet_life_leaves_two_log_lines_and_no_warning(start: Start) -> None:
+def test_a_server_without_errors_writes_two_log_lines_and_no_warning(start: Start) -> None:
     server = start()
     with server.client() as client:
         assert client.get("/workspaces").status == 200
@@ -78,9 +78,7 @@ def test_the_unix_socket_is_its_owners_alone_and_serves_the_same(start: Start, t
         assert client.get("/workspaces").status == 200
 
 
-def test_a_socket_that_nobody_listens_on_is_replaced_and_anything_else_is_left_alone(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_stale_socket_is_replaced_and_any_other_file_is_not(start: Start, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(tmp_path / "s.sock"))
     server = start("--uds", str(tmp_path / "s.sock"))
@@ -119,13 +117,13 @@ def test_arguments_win_over_variables_and_these_over_the_file(start: Start, tmp_
         assert client.post("/queues", {"name": "x" * 6000}).status == 413
 
 
-def test_a_setting_that_cannot_be_is_told_in_one_line(start: Start) -> None:
+def test_an_invalid_setting_is_reported_in_one_line(start: Start) -> None:
     unknown = r"server\.toml: limits\.body_byte is not a setting; did you mean limits\.body_bytes\? \[setting_unknown\]"
     with pytest.raises(AssertionError, match=unknown):
         start(config="[limits]\nbody_byte = 5\n")
 
 
-def test_a_port_that_is_taken_is_told_in_one_line(start: Start, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_line(start: Start, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         with pytest.raises(AssertionError, match=rf"port {port} of 127\.0\.0\.1 is in use; .*--port.*cannot_listen"):
@@ -133,7 +131,7 @@ def test_a_port_that_is_taken_is_told_in_one_line(start: Start, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_answers_those_who_wait_and_ends_those_who_follow(start: Start, number: signal.Signals) -> None:
+def test_a_stop_answers_waiting_requests_and_ends_streams(start: Start, number: signal.Signals) -> None:
     server = start()
     with server.client() as client:
         begin_queue(client)
@@ -196,7 +194,7 @@ def test_two_servers_on_one_directory_see_each_other(start: Start) -> None:
 
 
 def test_a_stalled_disk_ends_the_process_with_an_exit_code(tmp_path: Path) -> None:
-    """An fsync that fails is met by stopping: nobody can know what is on the disk."""
+    """The server stops after a failed fsync, because the state of the disk is unknown."""
     script = (
         "import sys\n"
         "from redkey.stores.sqlite import writer\n"
@@ -258,7 +256,7 @@ def test_figures_can_be_closed_to_all_but_operators(start: Start) -> None:
             assert admin.get("/metrics").status == 403
 
 
-def test_those_who_are_told_of_blocks_can_be_configured(start: Start) -> None:
+def test_the_recipients_of_blocks_can_be_configured(start: Start) -> None:
     server = start(config='[block_routes]\nambiguity = ["role_editor"]\n')
     with server.client() as client:
         begin_queue(client)

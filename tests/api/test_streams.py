@@ -1,4 +1,4 @@
-"""Live events: without gap, without copy, resumed where they ended, bounded."""
+"""Live events: no gaps, no duplicates, resumable, limited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.harness.server import Server
 
 
 class Follower:
-    """Reads a stream in a thread; what is heard is (id, type, data), a bare cursor has no type."""
+    """Reads a stream in a thread as (id, type, data); a bare cursor has no type."""
 
     def __init__(self, client: Client, path: str, headers: dict[str, str] | None = None) -> None:
         address = urlsplit(client.url)
@@ -46,7 +46,7 @@ class Follower:
             fields = {}
 
     def take(self, count: int) -> list[tuple[int, str, Any]]:
-        """The next events, cursors left out."""
+        """Return the next events, without cursors."""
         found = []
         while len(found) < count:
             one = self.heard.get(timeout=30)
@@ -210,7 +210,7 @@ def test_there_are_not_more_followers_than_allowed(start: Callable[..., Server])
             follower.close()
 
 
-def test_a_follower_that_never_reads_is_cut_and_costs_nobody_else(start: Callable[..., Server]) -> None:
+def test_a_follower_that_never_reads_is_disconnected_without_effect_on_others(start: Callable[..., Server]) -> None:
     server = start(config="[limits]\nstalled_seconds = 0.5\n")
     address = urlsplit(server.url)
     with server.client() as client, socket.socket() as stalled:

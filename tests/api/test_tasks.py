@@ -1,4 +1,4 @@
-"""Tasks over HTTP: made with everything they may carry, seen at every place of the ledger, stopped, tried again."""
+"""Tasks over HTTP: created with every field, shown at every ledger position, stopped, retried."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ WHOLE: dict[str, Any] = {
 
 
 def agent_with(client: Client, *roles: str) -> str:
-    agent_id = str(register(client)["agentId"])
+    # The same card is the same agent: agents with other roles have another slot.
+    agent_id = str(register(client, slot="-".join(roles))["agentId"])
     for role in roles:
         client.post("/roles", {"name": role})
         assert client.post(f"/roles/{role}/agents/{agent_id}").status == 200
@@ -67,7 +68,7 @@ def test_the_task_of_the_seed_is_created(workspace: Workspace) -> None:
     }
     reply = workspace.admin.post("/queues/queue_podcast/tasks", body)
     assert reply.status == 201
-    assert reply.json.keys() == {"taskId", "queueId", "status", "eventId"}
+    assert reply.json.keys() == {"id", "taskId", "queueId", "state", "status", "eventId"}
     assert (reply.json["queueId"], reply.json["status"]) == ("queue_podcast", "available")
     event = workspace.admin.get(f"/events/{reply.json['eventId']}").json
     assert (event["type"], event["subject"]["id"]) == ("task.created", reply.json["taskId"])
@@ -143,7 +144,7 @@ def test_a_bad_task_is_refused_with_its_place_and_writes_nothing(
     assert head(workspace.admin) == before
 
 
-def test_all_that_is_wrong_with_a_body_is_told_at_once(workspace: Workspace) -> None:
+def test_all_errors_of_a_body_are_reported_at_once(workspace: Workspace) -> None:
     begin_queue(workspace.admin)
     reply = workspace.admin.post("/queues/q/tasks", {"priority": "now", "leaseSeconds": 0, "color": "red"})
     pointers = {error["pointer"] for error in reply.json["errors"]}
@@ -244,7 +245,7 @@ def test_a_block_is_answered_and_the_next_holder_reads_the_answer(workspace: Wor
         "suggestedResolution": "Ask the host",
     }
     assert claim(workspace.admin, task_id, worker)["detail"] == "blocked"
-    # The role that can lift the block is told, and the humans; who was not asked may not lift it.
+    # The role that can end the block is notified, and the humans; others may not end it.
     inbox = workspace.admin.get(f"/agents/{analyst}/inbox").json["items"]
     assert [(mail["priority"], mail["messageType"], mail["body"]) for mail in inbox] == [
         (1, "task.blocked", "No audience named")
@@ -321,8 +322,8 @@ def test_messages_and_concerns_stay_with_the_task(workspace: Workspace) -> None:
     parts = [
         {"kind": "text", "text": "See the plan"},
         {"kind": "data", "data": {"n": [1, None]}},
-        {"kind": "file_ref", "uri": "https://example.com/a.pdf", "sha256": "a" * 64, "mediaType": "application/pdf"},
-        {"kind": "artifact_ref", "artifactId": "art_01JTMX9A2B3C4D5E6F7G8H9JKP", "name": "plan"},
+        {"kind": "file_ref", "uri": "https://example.com/a.pdf", "sha256": "a" * 64, "media_type": "application/pdf"},
+        {"kind": "artifact_ref", "artifact_id": "art_01JTMX9A2B3C4D5E6F7G8H9JKP", "name": "plan"},
     ]
     path = f"/tasks/{task_id}/messages"
     first = workspace.admin.post(path, {"parts": parts, "metadata": {"source": "host"}})
@@ -399,7 +400,7 @@ def test_a_batch_gives_each_task_its_own_result_and_repeats_alike(workspace: Wor
         assert workspace.admin.post("/queues/q/tasks/batch", {"tasks": bad}).status == 422
 
 
-def test_a_gate_waits_for_somebody_else(workspace: Workspace) -> None:
+def test_a_gate_waits_for_another_person_than_the_worker(workspace: Workspace) -> None:
     begin_queue(workspace.admin)
     agent = agent_with(workspace.admin)
     task_id = create_task(workspace.admin, approvalGate={"approvers": ["roles.host"], "deadlineSeconds": 60})

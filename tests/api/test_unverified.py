@@ -1,4 +1,4 @@
-"""The ledger attests only what it saw: unverified artifacts, and completions that name every required output."""
+"""The ledger confirms only bytes that it received: unverified artifacts, and required outputs in completions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _wire(workspace: Workspace, task_id: str, kind: str) -> dict[str, Any]:
     return wire
 
 
-def test_a_required_output_that_nobody_saw_here_refuses_the_completion(workspace: Workspace) -> None:
+def test_a_completion_without_a_required_output_on_record_is_refused(workspace: Workspace) -> None:
     (agent,) = agents(workspace, 1)
     task_id = create_task(workspace.admin, outputs=["report"])
     claim_id = won(workspace.admin, task_id, agent)
@@ -67,7 +67,7 @@ def test_where_the_policy_allows_it_wire_receipt_and_view_list_what_is_unverifie
     assert shown == {"summary": False, "report": True}
 
 
-def test_an_unverified_artifact_that_nobody_requires_is_named_as_such(workspace: Workspace) -> None:
+def test_an_unverified_artifact_that_is_not_required_is_marked_unverified(workspace: Workspace) -> None:
     (agent,) = agents(workspace, 1)
     task_id = create_task(workspace.admin)
     claim_id = won(workspace.admin, task_id, agent)

@@ -1,4 +1,4 @@
-"""Usage, credits and prices: counted once, enforced where work begins, right after every change."""
+"""Usage, credits and prices: counted once, enforced when work starts, and correct after every change."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_requests_cost_and_what_follows_from_them_does_not(workspace: Workspace)
 def test_nothing_is_limited_before_the_first_grant(workspace: Workspace) -> None:
     credits = workspace.admin.get("/billing/credits").json
     assert (credits["granted"], credits["balance"]) == (0, None)
-    assert credits["ledgerFees"] == {"currency": "HBAR", "amount": 0}
+    assert credits["ledgerFees"] == {"currency": "USD", "amount": 0}
 
 
 def test_an_exhausted_workspace_gets_no_new_work_and_finishes_what_runs(workspace: Workspace, operator: Client) -> None:

@@ -1,4 +1,4 @@
-"""Two servers on one ledger run one workflow, with workers on both; one is killed in the middle, and it finishes."""
+"""Two servers on one ledger run one workflow with workers on both; one server is killed, and the workflow finishes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEVELS, WIDTH, WORKERS = 6, 6, 3
 
 
 def plan() -> dict[str, Any]:
-    """Levels of tasks, each waiting for all of the level before; a lost claim comes back after a short lease."""
+    """Return a plan with levels of tasks, each waiting for the whole level before, with short leases."""
     tasks = []
     for level in range(LEVELS):
         above = [f"t{level - 1}-{place}" for place in range(WIDTH)] if level else []
@@ -29,7 +29,7 @@ def plan() -> dict[str, Any]:
 
 
 class Worker(threading.Thread):
-    """Claims and completes on one server until it is told to stop; a server that is gone ends it."""
+    """Claims and completes tasks on one server until it must stop or the server has ended."""
 
     def __init__(self, url: str, key: str, agent: str, stop: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -68,7 +68,7 @@ def test_a_workflow_finishes_when_one_of_two_servers_is_killed(start: Callable[.
     parts = workers[:WORKERS], workers[WORKERS:]
 
     def is_under_way() -> bool:
-        """A part of the work is done, and both servers had their share."""
+        """Return whether a part of the work is done, on both servers."""
         shared = all(any(worker.completed for worker in part) for part in parts)
         return shared and admin.get(f"/workflows/{run}").json["counts"]["completed"] >= LEVELS * WIDTH // 3
 
@@ -97,7 +97,7 @@ def _worker(registry: Server, server: Server, name: str, stop: threading.Event) 
 
 
 def _check(server: Server) -> None:
-    """The ledger that both wrote keeps every invariant."""
+    """Check every invariant of the ledger that both servers wrote."""
     store = SqliteStore(server.data)
     try:
         reader: Reader = store

@@ -1,4 +1,4 @@
-"""Workflows over HTTP: plans at work, seen now and at any place of the ledger."""
+"""Workflows over HTTP: running plans, shown now and at any ledger position."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def worker(workspace: Workspace, plan: dict[str, Any], name: str = "Worker") -> 
 
 
 def work(client: Client, agent: str) -> dict[str, Any]:
-    """Claim the next task, leave its outputs, complete it; the claim."""
+    """Claim the next task, store its outputs, complete it; return the claim."""
     claimed = client.post("/queues/podcast/claim-next", {"agentId": agent}).json
     assert claimed["status"] == "claimed", claimed
     for name in claimed["task"].get("outputs", []):
@@ -126,7 +126,7 @@ def test_a_claim_brings_the_task_its_upstream_artifacts_and_what_the_run_was_giv
     for name in second.json["task"]["outputs"]:
         client.post(f"/claims/{second.json['claimId']}/artifacts", {"name": name, "content": "x"})
     client.post(f"/claims/{second.json['claimId']}/complete")
-    # The run has ended; the same request is told the same.
+    # The run has ended; a repeated request gets the same reply.
     assert client.post("/queues/podcast/claim-next", {"agentId": agent}, key="c1").content == second.content
 
 
@@ -178,7 +178,7 @@ def test_another_workspaces_run_is_not_found(workspace: Workspace, other: Worksp
     assert workspace.admin.get(f"/workflows/{run}").json["status"] == "running"
 
 
-def test_the_state_tells_everything_about_every_task(workspace: Workspace) -> None:
+def test_the_state_shows_everything_about_every_task(workspace: Workspace) -> None:
     begin_queue(workspace.admin, "queue_podcast")
     plan = plan_of(step("a"), step("b"), step("c", "a"), step("d", "c"), step("e"), parallel=2)
     run = start(workspace.admin, plan)["workflowId"]
@@ -358,7 +358,7 @@ def test_erased_text_leaves_the_run_working(workspace: Workspace) -> None:
     assert (state["erased"], state["availableTasks"]) == (True, ["b"])
 
 
-def test_notes_reach_the_tasks_that_depend_without_anybodys_name(workspace: Workspace) -> None:
+def test_notes_reach_dependent_tasks_without_the_authors_name(workspace: Workspace) -> None:
     begin_queue(workspace.admin, "queue_podcast")
     start(workspace.admin, plan_of(step("a"), step("b", "a")))
     client, agent = worker(workspace, plan_of(step("a"), step("b", "a")))

@@ -36,7 +36,7 @@ def test_the_wire_bench_prints_a_figure_for_everything_that_has_an_aim() -> None
 
 
 def test_every_bench_module_says_what_it_measures() -> None:
-    measuring = "a2a budget bus coordination graphs growth ledger limits proof queues wire workflows"
+    measuring = "a2a budget bus coordination graphs growth ledger limits postgres proof queues wire workflows"
     assert list(frame.benches()) == measuring.split()
     for name, module in frame.benches().items():
         assert module.__doc__, name

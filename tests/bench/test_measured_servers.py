@@ -28,7 +28,7 @@ def test_the_parts_of_the_budget_add_up_to_the_cycle(monkeypatch: pytest.MonkeyP
     total = names.index("processor")
     assert parts["processor"] == pytest.approx(sum(parts[name] for name in names[:total]))
     assert parts["beyond the unit (the first two)"] == pytest.approx(parts[names[0]] + parts[names[1]])
-    # Each stopwatch has counted, so what it stands around still exists under its name.
+    # Each stopwatch has counted, so the method that it wraps still exists under its name.
     assert all(parts[name] > 0 for name in names if name != "other threads"), parts
     assert distortion > 0
 

@@ -77,3 +77,15 @@ def test_an_axis_keeps_its_values_inside_and_has_few_ticks(values: list[float], 
     axis = Axis(values, 0, 100, log)
     assert all(0 <= axis.place(value) <= 100.001 for value in values)
     assert 1 <= len(axis.ticks()) <= 8
+
+
+def test_redis_is_measured_beside_the_bus() -> None:
+    """What `make bench` wrote last: each figure of Redis has its share of the yardstick of the same rounds."""
+    figures = [one for one in json.loads(results.DATA.read_text())["figures"] if one["section"] == "bus"]
+    found = {one["what"].strip(): one for one in figures}
+    redis = [found["Redis, PING"], found["Redis, pub/sub, not durable"]]
+    bus = [found["the bus, agent.list"], found["the bus, durable and confirmed"]]
+    assert all(one["median"] > 0 and one["share"] > 0 for one in (*redis, *bus))
+    assert len({one["rounds"] for one in (*redis, *bus)}) == 1
+    page = results.PAGE.read_text().partition("## bus")[2].partition("\n## ")[0]
+    assert all(f"| {one['what'].strip()} | {one['median']:,.0f}/s |" in page for one in (*redis, *bus))

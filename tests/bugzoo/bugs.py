@@ -18,9 +18,10 @@ from redkey.ledger.clock import LedgerClock
 from redkey.reducers import attempt as attempt_reducer
 from redkey.reducers import claim as claim_reducer
 from redkey.reducers import task as task_reducer
+from redkey.reducers import task_creation
 from redkey.reducers.machine import machine
 from redkey.reducers.world import World
-from redkey.services import coordinator, counting, unit_of_work, worlds
+from redkey.services import commit_path, counting, unit_of_work, worlds
 from redkey.services.coordinator import Coordinator
 from redkey.services.unit_of_work import TopicWork
 
@@ -89,11 +90,11 @@ def answered_before_the_commit(patch: Patch) -> None:
         runs: list[Any] = []
         try:
             with self._store.together(wait=False):
-                for topic, submissions in coordinator._by_topic(batch).items():
-                    runs.append(coordinator.UnitRun(submissions, self._worlds.lend(topic)))
+                for topic, submissions in commit_path._by_topic(batch).items():
+                    runs.append(commit_path.UnitRun(submissions, self._worlds.lend(topic)))
                     self._run(runs[-1])
                 self._answer(runs)
-        except coordinator.WriterBusy:
+        except commit_path.WriterBusy:
             self._arrived.put_back(batch)
             raise
         except Exception as cause:
@@ -209,7 +210,7 @@ def leases_never_expire(patch: Patch) -> None:
 @bug
 def a_world_outlives_a_failed_commit(patch: Patch) -> None:
     """What was folded in a unit that failed is taken for recorded."""
-    patch.setattr(coordinator.Worlds, "drop", lambda self, loan: self.take_back(loan, None))
+    patch.setattr(commit_path.Worlds, "drop", lambda self, loan: self.take_back(loan, None))
 
 
 @bug
@@ -268,7 +269,7 @@ def a_late_holder_takes_back_what_another_has(patch: Patch) -> None:
 @bug
 def a_retry_reports_a_new_attempt_twice(patch: Patch) -> None:
     """A failure is followed by two further attempts."""
-    real = task_reducer.created
+    real = task_creation.created
 
     def created(world: World, e: Any, p: Any) -> Any:
         void = real(world, e, p)
@@ -276,7 +277,7 @@ def a_retry_reports_a_new_attempt_twice(patch: Patch) -> None:
             world.tasks[e.subject].attempt += 1
         return void
 
-    patch.setattr(task_reducer, "created", created)
+    patch.setattr(task_creation, "created", created)
 
 
 @bug

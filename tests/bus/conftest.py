@@ -1,4 +1,4 @@
-"""What tests of the bus share: a bus in this process, in a thread of its own, and one as a process."""
+"""Fixtures for the tests of the bus: one bus in a thread of this process, one as its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A large backlog reaches a client that reads little at a time and confirms one by one: nobody waits for ever."""
+"""A large backlog reaches a client that reads little at a time and confirms one by one, without a deadlock."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def numbers(texts: list[str]) -> list[int]:
     return [int(text.split()[0]) for text in texts]
 
 
-def read_little(path: Path, session: str, agent: str, seconds: float = 30.0) -> list[str]:
-    """Read 8 KB, confirm each message of it by a write that may block, read on."""
+def read_little(path: Path, session: str, agent: str, count: int = COUNT, seconds: float = 30.0) -> list[str]:
+    """Read 8 KB, confirm each message in it by a write that may block, and continue."""
     texts: list[str] = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.settimeout(seconds)
@@ -82,7 +82,7 @@ def read_little(path: Path, session: str, agent: str, seconds: float = 30.0) -> 
 
         tell("agent.add", "add", payload={"id": agent})
         rest = b""
-        while len(texts) < COUNT:
+        while len(texts) < count:
             data = link.recv(8192)
             assert data, f"cut off after {len(texts)} messages"
             *lines, rest = (rest + data).split(b"\n")

@@ -1,4 +1,4 @@
-"""What must not harm the bus: each gets an error with a code or a closed connection, and the bus goes on."""
+"""Bad input and bad callers: each gets an error with a code or a closed connection, and the bus keeps running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.harness.weave import Link, Refused
 
 
 def said(link: Link, data: bytes) -> dict[str, Any]:
-    """What the bus says to these bytes."""
+    """Send bytes, and return the reply of the bus."""
     link.raw(data)
     found = link.line()
     assert found["status"] == "error"
@@ -63,19 +63,19 @@ def line(**changes: Any) -> bytes:
         (line(type="session.create", payload={"name": "a\u001b[2J"}), "name_invalid"),
     ],
 )
-def test_a_line_that_cannot_be_obeyed_is_refused_and_the_next_is_read(running: Running, data: bytes, code: str) -> None:
+def test_an_invalid_line_is_refused_and_the_next_is_read(running: Running, data: bytes, code: str) -> None:
     with running.link() as link:
         assert said(link, data)["code"] == code
         assert link.ask("session.list", "codex-cli")["status"] == "ok"
 
 
-def test_a_refusal_names_the_request_when_it_can_be_told(running: Running) -> None:
+def test_a_refusal_names_the_request_if_its_id_can_be_read(running: Running) -> None:
     with running.link() as link:
         link.raw(line(v=2, id="my-request"))
         assert link.line()["corr"] == "my-request"
 
 
-def test_a_line_without_end_is_cut_before_it_fills_the_memory(running: Running) -> None:
+def test_an_endless_line_is_cut_before_it_fills_the_memory(running: Running) -> None:
     with running.link() as link:
         chunk = b"x" * 65536
         sent = 0
@@ -89,7 +89,7 @@ def test_a_line_without_end_is_cut_before_it_fills_the_memory(running: Running) 
     still_answers(running)
 
 
-def test_half_a_line_and_then_silence_is_not_waited_for(home: Path) -> None:
+def test_a_connection_with_half_a_line_is_closed_after_a_time(home: Path) -> None:
     with Running(home, BusLimits(line_seconds=0.2)) as running, running.link() as link:
         assert said(link, b'{"v":0,')["code"] == "line_too_slow"
         with pytest.raises(EOFError):
@@ -97,14 +97,14 @@ def test_half_a_line_and_then_silence_is_not_waited_for(home: Path) -> None:
         still_answers(running)
 
 
-def test_somebody_who_says_nothing_is_not_kept(home: Path) -> None:
+def test_an_idle_connection_without_an_agent_is_closed(home: Path) -> None:
     with Running(home, BusLimits(line_seconds=0.1, idle_seconds=0.2)) as running, running.link() as link:
         assert link.line()["error"]["code"] == "idle"
         with pytest.raises(EOFError):
             link.line()
 
 
-def test_an_agent_that_only_listens_is_kept(home: Path) -> None:
+def test_an_idle_connection_of_an_agent_stays_open(home: Path) -> None:
     # Long enough for those who connect on a busy machine to say who they are.
     with Running(home, BusLimits(line_seconds=0.1, idle_seconds=3.0)) as running:
         session = running.session()
@@ -114,7 +114,7 @@ def test_an_agent_that_only_listens_is_kept(home: Path) -> None:
             assert ann.ask("agent.list", "ann", session=session)["status"] == "ok"
 
 
-def test_more_connections_than_the_bus_takes_are_told(home: Path) -> None:
+def test_connections_beyond_the_limit_get_an_error(home: Path) -> None:
     with Running(home, BusLimits(connections=2)) as running:
         with running.link() as one, running.link() as two, running.link() as three:
             one.ask("session.list", "codex-cli")
@@ -124,7 +124,7 @@ def test_more_connections_than_the_bus_takes_are_told(home: Path) -> None:
             assert again.ask("session.list", "codex-cli")["status"] == "ok"
 
 
-def test_a_thousand_connections_come_and_go(running: Running) -> None:
+def test_a_thousand_connections_open_and_close(running: Running) -> None:
     for _ in range(1000):
         with running.link() as link:
             link.raw(b"{")
@@ -136,7 +136,7 @@ def session(running: Running) -> str:
     return running.session()
 
 
-def test_an_agent_speaks_only_for_itself(running: Running, session: str) -> None:
+def test_an_agent_can_only_act_as_itself(running: Running, session: str) -> None:
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
         for kind, payload in (
             ("agent.add", {"id": "bob"}),
@@ -172,12 +172,12 @@ def test_an_agent_id_that_cannot_be_used_is_refused(running: Running, session: s
 
 
 @pytest.mark.parametrize("name", ["", "   ", None])
-def test_a_blank_name_is_no_update(running: Running, session: str, name: Any) -> None:
+def test_a_blank_name_is_refused(running: Running, session: str, name: Any) -> None:
     with running.join(session, "ann") as ann, pytest.raises(Refused, match="name_blank"):
         ann.ask("agent.update", "ann", session=session, payload={"id": "ann", "name": name})
 
 
-def test_nothing_happens_in_a_closed_session(running: Running, session: str) -> None:
+def test_commands_in_a_closed_session_are_refused(running: Running, session: str) -> None:
     with running.link() as link:
         link.ask("session.close", "codex-cli", session=session)
         # Closing it again is fine, as by HTTP.
@@ -225,14 +225,12 @@ def test_a_message_that_cannot_be_sent_is_refused(
         ("events.stream", {"after": True}),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(
-    running: Running, session: str, kind: str, payload: dict[str, Any]
-) -> None:
+def test_an_invalid_query_is_refused(running: Running, session: str, kind: str, payload: dict[str, Any]) -> None:
     with running.link() as link, pytest.raises(Refused, match="payload_invalid"):
         link.ask(kind, "codex-cli", session=session, payload=payload)
 
 
-def test_bounds_are_told(home: Path) -> None:
+def test_requests_beyond_a_limit_get_an_error(home: Path) -> None:
     with Running(home, BusLimits(sessions=1, agents=2, mailbox=3)) as running:
         session = running.session()
         with running.link() as link, pytest.raises(Refused, match="too_many_sessions"):
@@ -250,7 +248,7 @@ def test_bounds_are_told(home: Path) -> None:
 # The home and its sockets.
 
 
-def test_a_link_or_a_file_where_the_socket_should_be_is_not_touched(home: Path, tmp_path: Path) -> None:
+def test_a_symlink_or_file_at_the_path_of_the_socket_is_not_touched(home: Path, tmp_path: Path) -> None:
     home.mkdir(mode=0o700)
     target = tmp_path / "precious"
     target.write_text("mine")
@@ -265,7 +263,7 @@ def test_a_link_or_a_file_where_the_socket_should_be_is_not_touched(home: Path, 
     assert (home / "coord.sock").read_text() == "also mine"
 
 
-def test_a_link_in_place_of_a_sessions_socket_costs_that_socket_only(home: Path, tmp_path: Path) -> None:
+def test_a_symlink_in_place_of_a_session_socket_disables_that_socket_only(home: Path, tmp_path: Path) -> None:
     with Running(home) as running:
         session = running.session()
     (home / "sessions" / session).mkdir(mode=0o700, exist_ok=True)
@@ -291,25 +289,25 @@ def test_a_dead_socket_is_replaced_and_a_live_one_is_not(home: Path) -> None:
 
 
 def test_a_home_has_one_bus(running: Running) -> None:
-    with pytest.raises(CannotListen, match="a bus runs") as refused:
+    with pytest.raises(CannotListen, match="a bus is already running") as refused:
         Running(running.home).start_and_clean()
     assert refused.value.code == "bus_running"
     still_answers(running)
 
 
-def test_a_home_that_others_may_write_to_is_refused(home: Path) -> None:
+def test_a_home_that_other_users_may_write_to_is_refused(home: Path) -> None:
     home.mkdir(mode=0o700)
     home.chmod(0o777)
-    with pytest.raises(CannotListen, match="others may write"):
+    with pytest.raises(CannotListen, match="other users may write"):
         Running(home).start_and_clean()
 
 
-def test_a_home_whose_path_is_too_long_is_told(home: Path) -> None:
+def test_a_home_with_too_long_a_path_is_refused(home: Path) -> None:
     with pytest.raises(CannotListen, match="too long"):
         Running(home / ("d" * 100)).start_and_clean()
 
 
-def test_a_blank_weave_home_leads_nowhere() -> None:
+def test_a_blank_weave_home_is_refused() -> None:
     from redkey.bus.home import home_of
 
     with pytest.raises(ConfigRefused, match="blank"):
@@ -336,7 +334,7 @@ def test_another_user_is_refused(running: Running) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def test_sockets_of_sessions_do_not_use_up_the_open_files(running: Running) -> None:
+def test_session_sockets_do_not_use_all_open_files(running: Running) -> None:
     made = [running.session() for _ in range(300)]
     assert len(list((running.home / "sessions").iterdir())) == 256
     with running.join(made[-1], "ann") as ann:

@@ -1,4 +1,4 @@
-"""The bridge from the ledger to the bus: who may be bound, once, and that nothing is followed after it is over."""
+"""The bridge from the ledger to the bus: which sessions may be bound, only once, and not after their end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from redkey.bus.bridge import Bridge
 from redkey.bus.bus import Bus
-from redkey.bus.standing import StandingBus
-from redkey.bus.state import Session
+from redkey.bus.home_bus import HomeBus
+from redkey.bus.model import SessionState
 from redkey.errors import BusRefused
 from redkey.services.notices import Notices
 from tests.harness.callers import Callers, with_callers
@@ -25,7 +25,7 @@ def with_bridge(directory: Path, test: Test) -> None:
 
     async def whole(callers: Callers) -> None:
         fatal: list[BaseException] = []
-        standing = StandingBus(directory / "bus", fatal.append, workspace=callers.workspace_id, listens=False)
+        standing = HomeBus(directory / "bus", fatal.append, workspace=callers.workspace_id, listens=False)
         await standing.start()
         bridge = Bridge(standing.bus, Notices(callers.store, callers.app.subscriptions))
         bridge.start()
@@ -39,7 +39,7 @@ def with_bridge(directory: Path, test: Test) -> None:
     with_callers(directory / "data", whole)
 
 
-async def session_of(bus: Bus, workspace: str) -> Session:
+async def session_of(bus: Bus, workspace: str) -> SessionState:
     durable: asyncio.Future[BusRefused | None] = asyncio.get_running_loop().create_future()
     session = bus.create_session("tester", "talk", durable.set_result, workspace=workspace)
     assert await durable is None

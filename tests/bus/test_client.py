@@ -1,4 +1,4 @@
-"""The clients, blocking and asynchronous: one core, so the same script through both."""
+"""The blocking and the asynchronous client: the same script with both."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_blocking_client_does_everything(running: Running) -> None:
     assert refused.value.code == "session_closed"
 
 
-def test_the_asynchronous_client_does_the_same(running: Running) -> None:
+def test_the_asynchronous_client_does_everything(running: Running) -> None:
     async def script() -> None:
         async with AsyncBusClient(running.home) as ann, AsyncBusClient(running.home) as bob:
             session = await ann.create_session("talk")
@@ -79,7 +79,7 @@ def test_the_asynchronous_client_does_the_same(running: Running) -> None:
     asyncio.run(script())
 
 
-def test_a_client_comes_back_after_a_kill_and_nothing_is_seen_twice(home: Path) -> None:
+def test_a_client_reconnects_after_a_kill_and_sees_no_message_twice(home: Path) -> None:
     with BusProcess(home) as bus:
         session = bus.session()
         ann, bob = (BusClient(home, timeout=120, reconnect_seconds=120) for _ in range(2))
@@ -105,7 +105,7 @@ def test_a_client_comes_back_after_a_kill_and_nothing_is_seen_twice(home: Path) 
         bob.close()
 
 
-def test_an_asynchronous_client_comes_back_too(home: Path) -> None:
+def test_an_asynchronous_client_reconnects_too(home: Path) -> None:
     async def script() -> list[str]:
         with BusProcess(home) as bus:
             session = bus.session()
@@ -127,7 +127,7 @@ def test_an_asynchronous_client_comes_back_too(home: Path) -> None:
     assert asyncio.run(script()) == ["after"]
 
 
-def test_without_a_bus_that_is_said(home: Path) -> None:
+def test_a_client_without_a_bus_gets_a_clear_error(home: Path) -> None:
     with BusClient(home, reconnect_seconds=0) as client, pytest.raises(BusLost, match="no bus answers"):
         client.sessions()
 
@@ -139,7 +139,7 @@ def test_without_a_bus_that_is_said(home: Path) -> None:
         asyncio.run(script())
 
 
-def test_what_cannot_be_read_is_passed_over() -> None:
+def test_a_client_skips_lines_that_it_cannot_read() -> None:
     core = ClientCore()
     core.agent = "me"
     message = {
@@ -156,8 +156,8 @@ def test_what_cannot_be_read_is_passed_over() -> None:
     assert len(core.messages) == 1
 
 
-def test_the_memory_of_ids_is_bounded() -> None:
+def test_the_list_of_received_ids_is_bounded() -> None:
     received = Received(limit=3)
     assert [received.first(key) for key in "abcab"] == [True, True, True, False, False]
     assert received.first("d")
-    assert received.first("c"), "the one not heard of for longest is forgotten"
+    assert received.first("c"), "the least recently used id is forgotten"

@@ -44,7 +44,7 @@ def test_the_independent_client_imports_nothing_of_the_project() -> None:
     ]
 
 
-def test_sockets_are_for_their_owner_alone(running: Running) -> None:
+def test_sockets_are_private_to_their_owner(running: Running) -> None:
     session = running.session()
     for path in (running.home / "coord.sock", running.home / "sessions" / session / "coord.sock"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -53,7 +53,7 @@ def test_sockets_are_for_their_owner_alone(running: Running) -> None:
     assert stat.S_IMODE((running.home / "bus.db").stat().st_mode) == 0o600
 
 
-def test_a_session_socket_goes_with_its_session(running: Running) -> None:
+def test_a_session_socket_is_removed_with_its_session(running: Running) -> None:
     session = running.session()
     path = running.home / "sessions" / session / "coord.sock"
     with running.link() as link:
@@ -61,7 +61,7 @@ def test_a_session_socket_goes_with_its_session(running: Running) -> None:
     assert not path.exists()
 
 
-def test_a_session_socket_speaks_for_its_session_alone(running: Running) -> None:
+def test_a_session_socket_accepts_commands_of_its_session_only(running: Running) -> None:
     one, other = running.session(), running.session()
     with Link(running.home / "sessions" / one / "coord.sock") as link:
         assert link.ask("agent.list", "codex-cli")["payload"] == {"agents": []}
@@ -69,7 +69,7 @@ def test_a_session_socket_speaks_for_its_session_alone(running: Running) -> None
             link.ask("agent.list", "codex-cli", session=other)
 
 
-def test_a_rename_reaches_everybody_and_the_stream(running: Running) -> None:
+def test_a_rename_reaches_all_connections_and_the_stream(running: Running) -> None:
     session = running.session()
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob, running.link() as watcher:
         key = watcher.tell("events.stream", "codex-cli", session=session, payload={"follow": True})
@@ -93,7 +93,7 @@ def test_a_message_may_be_addressed_by_inbox_topic(running: Running) -> None:
         assert (got["dst"], got["topic"], got["payload"]) == ("bob", "agent.bob.inbox", "plain")
 
 
-def test_a_message_to_all_agents_reaches_each_other_one(running: Running) -> None:
+def test_a_message_to_all_agents_reaches_all_but_its_sender(running: Running) -> None:
     session = running.session()
     links = [running.join(session, f"agent-{number}") for number in range(5)]
     links[0].ask("message.send", "agent-0", session=session, topic="agents", payload={"text": "all"})
@@ -109,7 +109,7 @@ def test_a_message_without_destination_goes_to_the_lead(running: Running) -> Non
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
         with pytest.raises(Refused, match="no_destination"):
             ann.ask("message.send", "ann", session=session, payload={"text": "anyone?"})
-        running.inside(lambda: running.standing.bus.update_agent(session, "bob", lambda _: None, name="Bob", lead=True))
+        running.inside(lambda: running.home_bus.bus.update_agent(session, "bob", lambda _: None, name="Bob", lead=True))
         sent = ann.ask("message.send", "ann", session=session, payload={"text": "anyone?"})["payload"]["message_id"]
         got = bob.receive("bob")
         assert (got["src"], got["dst"], got["payload"]["text"]) == ("ann", "bob", "anyone?")
@@ -128,7 +128,7 @@ def test_history_gives_the_last_records_in_order(running: Running) -> None:
         assert [one["envelope"]["payload"]["text"] for one in before["payload"]["records"]] == ["5", "6"]
 
 
-def test_a_stream_without_follow_ends_where_the_session_stood(running: Running) -> None:
+def test_a_stream_without_follow_ends_at_the_last_record(running: Running) -> None:
     session = running.session()
     with running.join(session, "ann") as ann:
         key = ann.tell("events.stream", "ann", session=session, payload={"follow": False})
@@ -138,7 +138,7 @@ def test_a_stream_without_follow_ends_where_the_session_stood(running: Running) 
         assert found[-1]["payload"] == {"seq": 2}
 
 
-def test_followers_of_a_session_learn_that_it_is_over(running: Running) -> None:
+def test_followers_get_the_end_of_a_session(running: Running) -> None:
     session = running.session()
     with running.link() as watcher, running.join(session, "ann") as ann:
         key = watcher.tell("events.stream", "codex-cli", session=session, payload={"follow": True})
@@ -164,7 +164,7 @@ def test_history_of_a_closed_session_stays(running: Running) -> None:
         assert link.ask("session.list", "codex-cli")["payload"] == {"sessions": []}
 
 
-def test_what_was_said_right_before_the_end_is_told_before_it(running: Running) -> None:
+def test_a_message_sent_right_before_the_end_is_delivered_before_it(running: Running) -> None:
     session = running.session()
     with running.link() as watcher, running.join(session, "ann") as ann, running.join(session, "bob") as bob:
         watcher.answer(

@@ -1,4 +1,4 @@
-"""Talk ends and a conversation has one owner: in clients always, and in guarded sessions on both faces."""
+"""The rules of conduct: loops end and a conversation has one owner, in clients and in guarded sessions."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def test_a_reply_does_not_answer_a_reply(talk: Guarded) -> None:
             talk.send("ann", "bob", "reply", parent_message_id=answer, **about)
         with pytest.raises(AssertionError, match="loop_stopped"):
             talk.send("ann", "bob", "reply", **about)
-    # It is told once, however often it is tried.
+    # It is reported once, however often it is retried.
     (told,) = talk.refusals()
     assert (told["src"], told["dst"], told["code"], told["conversation_id"]) == ("ann", "bob", "loop_stopped", "c")
     # The owner goes on by asking again.
     talk.send("ann", "bob", **about)
 
 
-def test_a_chain_of_answers_ends_at_its_bound(talk: Guarded) -> None:
+def test_a_chain_of_answers_ends_at_its_limit(talk: Guarded) -> None:
     key = talk.send("ann", "bob")
     for number in range(CHAIN_LIMIT):
         src, dst = ("bob", "ann") if number % 2 == 0 else ("ann", "bob")
@@ -142,7 +142,7 @@ def test_only_the_owner_follows_up_and_a_target_replies(talk: Guarded) -> None:
 
 
 @pytest.mark.parametrize("face", ["socket", "http"])
-def test_an_open_session_carries_what_it_is_given(bus: BusProcess, face: str) -> None:
+def test_an_open_session_delivers_every_message(bus: BusProcess, face: str) -> None:
     talk = Guarded(bus, face, policy=None)
     first = talk.send("ann", "bob", conversation_id="c", conversation_owner="ann")
     answer = talk.send("bob", "ann", "reply", conversation_id="c", conversation_owner="bob", parent_message_id=first)
@@ -158,7 +158,7 @@ def test_an_unknown_policy_is_refused(bus: BusProcess) -> None:
     assert Caller(bus)("POST", "/sessions", {"policy": "strict"})[1]["code"] == "body_invalid"
 
 
-def test_owners_and_chains_are_known_after_a_restart(home: Path) -> None:
+def test_owners_and_chains_survive_a_restart(home: Path) -> None:
     about = {"conversation_id": "c", "conversation_owner": "ann"}
     with BusProcess(home) as bus:
         talk = Guarded(bus, "http")
@@ -177,7 +177,7 @@ def test_owners_and_chains_are_known_after_a_restart(home: Path) -> None:
 
 
 def old_worker(home: Path, session: str, agent: str, sent: list[str]) -> None:
-    """A worker that answers everything, as an earlier page of the docs had it, until it is told to stop."""
+    """Answer every message, as an example in earlier docs did, until asked to stop."""
     with BusClient(home) as client:
         client.join(session, agent)
         while (message := client.receive(timeout=30)) is not None and message.text != "stop":
@@ -226,7 +226,7 @@ def test_both_clients_answer_only_what_asks_for_an_answer(running: Running) -> N
         assert answer is not None
         assert (answer.id, answer.kind, answer.conversation_id) == (sent.id, "reply", question.conversation_id)
         assert ann.reply(answer, "thanks") is None
-        with pytest.raises(BusRefused, match="a reply is not answered by a reply"):
+        with pytest.raises(BusRefused, match="a reply must not answer a reply"):
             ann.send("bob", "thanks", kind="reply", reply_to=answer)
         # The owner follows up, and an answer without a kind is a reply.
         ann.send("bob", "and now?", reply_to=answer)
@@ -268,7 +268,7 @@ def test_two_scripts_that_start_conversations_in_turn_are_stopped_by_their_clien
         assert (code, count) == ("loop_stopped", TURNS)
 
 
-def test_turns_that_take_their_time_are_no_loop() -> None:
+def test_slow_turns_are_no_loop() -> None:
     conduct, pace = Conduct(), TURN_SECONDS / (TURNS - 1)
     for number in range(TURNS * 3):
         src, dst = ("ann", "bob") if number % 2 == 0 else ("bob", "ann")
@@ -311,7 +311,7 @@ INSERT INTO pending VALUES (1, 1);
 """
 
 
-def test_a_file_of_the_first_format_is_opened_and_goes_on(home: Path) -> None:
+def test_a_file_of_the_first_format_is_migrated(home: Path) -> None:
     home.mkdir(mode=0o700)
     with closing(sqlite3.connect(home / "bus.db")) as file:
         file.executescript(FORMAT_1 + f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;")

@@ -1,4 +1,4 @@
-"""Delivery: in order, confirmed, again within a bound, over disconnects and restarts, and slow readers apart."""
+"""Delivery: order, confirmation, redelivery, disconnects, restarts and slow readers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def texts(link: Link, count: int) -> list[str]:
 
 
 def messages(link: Link) -> list[str]:
-    """The ids of messages that came and were not taken. That another agent is away may be told at any time."""
+    """The ids of messages that arrived and were not read. Events about other agents may arrive at any time."""
     return [one["id"] for one in link.heard if one["type"] == "message.send"]
 
 
@@ -49,7 +49,7 @@ def test_messages_arrive_in_the_order_in_which_they_were_accepted(running: Runni
             ann.answer(key)
 
 
-def test_a_message_that_is_not_confirmed_comes_again_within_a_bound(home: Path) -> None:
+def test_an_unconfirmed_message_is_sent_again_up_to_a_limit(home: Path) -> None:
     with Running(home, BusLimits(deliveries=3)) as running:
         session = running.session()
         with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
@@ -62,7 +62,7 @@ def test_a_message_that_is_not_confirmed_comes_again_within_a_bound(home: Path) 
             assert back.receive("bob")["id"] == key
 
 
-def test_a_confirmed_message_does_not_come_again(running: Running) -> None:
+def test_a_confirmed_message_is_not_sent_again(running: Running) -> None:
     session = running.session()
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
         key = send(ann, session, "bob", "once", ack=QUICK)
@@ -101,7 +101,7 @@ def test_a_message_that_needs_no_confirmation_is_sent_once(running: Running) -> 
         assert messages(back) == []
 
 
-def test_an_agent_that_was_away_gets_what_came_for_it(running: Running) -> None:
+def test_an_agent_that_was_away_gets_its_messages(running: Running) -> None:
     session = running.session()
     running.join(session, "bob").close()
     with running.join(session, "ann") as ann:
@@ -111,7 +111,7 @@ def test_an_agent_that_was_away_gets_what_came_for_it(running: Running) -> None:
         assert texts(bob, 20) == [str(number) for number in range(20)]
 
 
-def test_what_was_accepted_survives_a_restart(home: Path) -> None:
+def test_accepted_messages_survive_a_restart(home: Path) -> None:
     with Running(home) as running:
         session = running.session("kept")
         with running.join(session, "bob", "Bob") as bob, running.join(session, "ann") as ann:
@@ -152,7 +152,7 @@ def test_the_same_message_again_is_accepted_and_not_delivered_twice(home: Path) 
         assert [one["envelope"]["id"] for one in records].count("m-1") == 1
 
 
-def test_a_copy_that_comes_before_the_first_is_durable_waits_for_it(running: Running) -> None:
+def test_a_repeated_message_waits_until_the_first_is_durable(running: Running) -> None:
     session = running.session()
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
         payload = {"text": "twins"}
@@ -167,7 +167,7 @@ def test_a_copy_that_comes_before_the_first_is_durable_waits_for_it(running: Run
         assert texts(bob, 2) == ["twins", "after"]
 
 
-def test_an_agent_that_leaves_for_good_leaves_nothing_behind(running: Running) -> None:
+def test_a_removed_agent_leaves_no_messages_behind(running: Running) -> None:
     session = running.session()
     with running.join(session, "ann") as ann:
         with running.join(session, "bob") as bob:
@@ -178,7 +178,7 @@ def test_an_agent_that_leaves_for_good_leaves_nothing_behind(running: Running) -
             assert [one for one in new.heard if one["type"] == "message.send"] == []
 
 
-def test_a_slow_reader_is_bounded_and_told_and_holds_up_nobody(home: Path) -> None:
+def test_a_slow_reader_is_bounded_gets_an_error_and_delays_no_one(home: Path) -> None:
     limits = BusLimits(output_bytes=4096, stalled_seconds=2)
     with Running(home, limits) as running:
         session = running.session()
@@ -218,7 +218,7 @@ def test_a_slow_follower_gets_everything_at_its_pace(home: Path) -> None:
             assert seen == list(range(40))
 
 
-def test_an_agent_too_slow_to_hear_live_events_is_told_that_it_missed_some(home: Path) -> None:
+def test_a_slow_agent_gets_the_number_of_missed_events(home: Path) -> None:
     with Running(home, BusLimits(output_bytes=1024, window=1000)) as running:
         session = running.session()
         slow = running.join(session, "bob")
@@ -237,12 +237,12 @@ def test_an_agent_too_slow_to_hear_live_events_is_told_that_it_missed_some(home:
 # When the disk fails.
 
 
-def test_what_could_not_be_written_did_not_happen_and_the_bus_goes_on(
+def test_a_failed_commit_changes_nothing_and_the_bus_continues(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = running.session()
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
-        log, real = running.standing.bus.log, running.standing.bus.log.commit
+        log, real = running.home_bus.bus.log, running.home_bus.bus.log.commit
 
         def full(writes: Any) -> None:
             raise StoreFull("no space is left")
@@ -260,14 +260,14 @@ def test_what_could_not_be_written_did_not_happen_and_the_bus_goes_on(
         assert running.failures == []
 
 
-def test_after_a_failed_fsync_the_bus_takes_nothing_more(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_failed_fsync_the_bus_accepts_nothing_more(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     session = running.session()
     with running.join(session, "ann") as ann, running.join(session, "bob"):
 
         def poisoned(writes: Any) -> None:
             raise StorePoisoned("an fsync failed")
 
-        monkeypatch.setattr(running.standing.bus.log, "commit", poisoned)
+        monkeypatch.setattr(running.home_bus.bus.log, "commit", poisoned)
         for _ in range(2):
             with pytest.raises(Refused, match="unavailable"):
                 send(ann, session, "bob", "unknown")
@@ -277,7 +277,7 @@ def test_after_a_failed_fsync_the_bus_takes_nothing_more(running: Running, monke
 # What is old.
 
 
-def test_what_is_old_and_waits_for_nobody_is_forgotten(home: Path) -> None:
+def test_old_records_that_wait_for_no_agent_are_deleted(home: Path) -> None:
     with Running(home) as running:
         over, session = running.session("over"), running.session("lasting")
         with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
@@ -289,7 +289,7 @@ def test_what_is_old_and_waits_for_nobody_is_forgotten(home: Path) -> None:
             bob.ask("agent.list", "bob", session=session)
             ann.ask("session.close", "ann", session=over)
     with Running(home, BusLimits(retention_days=-1)) as running, running.link() as link:
-        running.wait(running.standing.bus.forget_old())
+        running.wait(running.home_bus.bus.forget_old())
         records = link.ask("events.history", "x", session=session, payload={"limit": 5000})["payload"]["records"]
         # The one that nobody has confirmed, and the last, which holds the session's place.
         assert [one["envelope"].get("id") for one in records] == ["m7", "m1199"]
@@ -302,13 +302,13 @@ def test_what_is_old_and_waits_for_nobody_is_forgotten(home: Path) -> None:
             assert history[-1]["seq"] > records[-1]["seq"]
 
 
-def test_what_came_for_an_agent_in_the_commit_in_which_it_left_is_gone_with_it(home: Path) -> None:
+def test_messages_for_an_agent_that_leaves_in_the_same_commit_are_deleted(home: Path) -> None:
     with Running(home) as running:
         session = running.session()
         with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
 
             def at_once() -> None:
-                bus = running.standing.bus
+                bus = running.home_bus.bus
                 for number in range(20):
                     envelope = read_line(
                         json.dumps(
@@ -326,21 +326,21 @@ def test_what_came_for_an_agent_in_the_commit_in_which_it_left_is_gone_with_it(h
         assert file.execute("SELECT count(*) FROM pending").fetchone() == (0,)
 
 
-def test_a_mistake_at_one_caller_does_not_keep_the_others_waiting(running: Running) -> None:
+def test_an_error_in_one_callback_does_not_block_the_others(running: Running) -> None:
     session = running.session()
 
     def breaks(*_: object) -> None:
         raise ValueError("a mistake")
 
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
-        running.inside(lambda: running.standing.bus.on_post(breaks))
+        running.inside(lambda: running.home_bus.bus.on_post(breaks))
         send(ann, session, "bob", "still")
         assert texts(bob, 1) == ["still"]
         send(ann, session, "bob", "here")
         assert texts(bob, 1) == ["here"]
 
 
-def test_the_clock_lets_go_of_what_was_confirmed(running: Running) -> None:
+def test_the_timer_drops_confirmed_messages(running: Running) -> None:
     session = running.session()
     with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
         for _ in range(10):
@@ -349,4 +349,4 @@ def test_the_clock_lets_go_of_what_was_confirmed(running: Running) -> None:
                 ann.answer(key)
                 bob.receive("bob")
         bob.ask("agent.list", "bob", session=session)
-        assert running.inside(lambda: len(running.standing.bus._deliveries._due)) < 2100
+        assert running.inside(lambda: len(running.home_bus.bus._deliveries._due)) < 2100

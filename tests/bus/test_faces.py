@@ -1,4 +1,4 @@
-"""Every operation through both faces: the same is taken, the same is given, and a restart is survived."""
+"""Every operation through both faces: the same input, the same results, also after a restart."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGING = {"id", "seq", "ts", "created_at", "updated_at", "session_id", "sessio
 
 
 def bare(value: Any) -> Any:
-    """A value without what differs from run to run; absent counts as null."""
+    """Remove what differs from run to run; absent counts as null."""
     if isinstance(value, dict):
         found = {name: bare(part) for name, part in value.items() if part is not None}
         return {name: "" if name in CHANGING and isinstance(part, str | int) else part for name, part in found.items()}
@@ -84,7 +84,7 @@ class Socket:
         return self._as_itself("agent.remove", key, agent)
 
     def _as_itself(self, kind: str, key: str, agent: str, **fields: Any) -> Any:
-        """What an agent does to itself, on its connection; what is done to one without, the person does."""
+        """Change an agent on its connection, or as the person if it has none."""
         if agent not in self._links:
             found = self._ask(kind.replace("update", "change"), key, id=agent, **fields)
             return found.get("code") if found else None
@@ -225,7 +225,7 @@ class Http:
 
 
 def play(face: Any) -> dict[str, Any]:
-    """Every operation, good and bad; what each gave, by its name."""
+    """Run every operation, valid and invalid; return the results by name."""
     seen: dict[str, Any] = {}
     seen["create"] = face.create(id="mine", name="Talk", policy="guarded")
     seen["create again"] = face.create(id="mine", name="other")
@@ -276,7 +276,7 @@ def play(face: Any) -> dict[str, Any]:
 
 
 def _without_presence(value: Any) -> Any:
-    """Who is connected is a matter of connections: an agent by HTTP has none."""
+    """Leave out presence, because an agent by HTTP has no connection."""
     if isinstance(value, list):
         kept = [
             one
@@ -300,7 +300,7 @@ def test_both_faces_give_the_same(tmp_path: Path) -> None:
     assert table == {}
 
 
-def test_no_face_takes_what_the_other_does_not() -> None:
+def test_both_faces_take_the_same_fields() -> None:
     assert differences() == {}
     assert FIELDS.keys() == {name for name in COMMANDS if not name.startswith(NEWER)}
 
@@ -325,7 +325,7 @@ def bus() -> Iterator[BusProcess]:
         yield found
 
 
-def test_a_long_poll_is_answered_as_soon_as_there_is_something(bus: BusProcess) -> None:
+def test_a_long_poll_is_answered_as_soon_as_there_is_a_result(bus: BusProcess) -> None:
     ask, session = Caller(bus), bus.session()
     found: list[Any] = []
     with bus.join(session, "ann") as ann:
@@ -355,7 +355,7 @@ def test_a_long_poll_is_answered_as_soon_as_there_is_something(bus: BusProcess) 
 # Restarts.
 
 
-def test_the_port_is_found_again_and_followers_go_on(home: Path) -> None:
+def test_the_port_is_the_same_after_a_restart_and_followers_continue(home: Path) -> None:
     # A bus that stops on the usual port, or on one that the kernel drew, may lose it to another test's.
     home.mkdir(mode=0o700)
     (home / "http.port").write_text(str(lasting_port()))
@@ -383,12 +383,12 @@ def test_the_port_is_found_again_and_followers_go_on(home: Path) -> None:
             assert tail.wait(60) == 0
 
 
-def test_the_port_of_a_first_start_is_kept(home: Path) -> None:
+def test_the_port_of_the_first_start_is_kept(home: Path) -> None:
     with BusProcess(home) as bus:
         assert (home / "http.port").read_text() == bus.url.rpartition(":")[2]
 
 
-def test_a_port_in_use_is_not_fought_for(home: Path) -> None:
+def test_another_port_is_used_if_the_port_is_taken(home: Path) -> None:
     import socket
 
     home.mkdir(mode=0o700)

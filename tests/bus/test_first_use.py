@@ -1,4 +1,4 @@
-"""The first minutes with a bus: it is found, a session is there when it is needed, and what is wrong takes one line."""
+"""First use: the bus is found, a session is created when needed, and errors take one line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def a_linked_lock(home: Path) -> None:
         (a_linked_lock, "home_unsafe"),
     ],
 )
-def test_a_home_that_cannot_be_used_takes_one_line(tmp_path: Path, prepare: Callable[[Path], None], code: str) -> None:
+def test_an_unusable_home_gives_a_one_line_error(tmp_path: Path, prepare: Callable[[Path], None], code: str) -> None:
     parent = tmp_path / "parent"
     parent.mkdir()
     prepare(parent / "weave")
@@ -64,7 +64,7 @@ def test_a_home_that_cannot_be_used_takes_one_line(tmp_path: Path, prepare: Call
     assert f"[{code}]" in ended.stderr
 
 
-def test_where_no_bus_answers_the_way_to_start_one_is_told(tmp_path: Path) -> None:
+def test_the_error_without_a_bus_says_how_to_start_one(tmp_path: Path) -> None:
     ended = redkey(tmp_path / "weave", "sessions")
     assert ended.returncode == 1
     assert "start one with redkey bus serve" in ended.stderr
@@ -89,7 +89,7 @@ def test_the_bus_of_a_server_in_this_directory_is_found(tmp_path: Path, monkeypa
 
 def test_a_session_is_created_on_first_use(running: Running) -> None:
     ended = redkey(running.home, "send", "nobody", "hello")
-    assert "no agent of the session is called 'nobody'" in ended.stderr
+    assert "no agent of the session has the id or name 'nobody'" in ended.stderr
     with BusClient(running.home) as ann, BusClient(running.home) as bob:
         session = ann.open_session()
         assert bob.open_session() == session

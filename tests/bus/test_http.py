@@ -1,4 +1,4 @@
-"""The HTTP face: what older clients expect, what the seed asks for, and who is let in."""
+"""The HTTP face: what existing clients expect, what seed 002 requires, and who may call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Reply = tuple[int, Any]
 
 
 class Caller:
-    """Somebody with the token."""
+    """A caller with the token."""
 
     def __init__(self, bus: BusProcess) -> None:
         self._address, self._token = urlsplit(bus.url).netloc, bus.token
@@ -186,7 +186,7 @@ def test_nobody_speaks_by_http_for_an_agent_on_the_socket(bus: BusProcess, ask: 
         assert (status, refused["code"]) == (409, "agent_taken")
 
 
-def test_an_agent_removed_by_http_speaks_no_more(bus: BusProcess, ask: Caller, session: str) -> None:
+def test_an_agent_removed_by_http_can_send_no_more(bus: BusProcess, ask: Caller, session: str) -> None:
     with bus.join(session, "ann") as ann, bus.join(session, "bob"):
         assert ask("DELETE", f"/sessions/{session}/agents/ann")[0] == 204
         assert ann.take("agent.deleted")["payload"]["id"] == "ann"
@@ -194,7 +194,7 @@ def test_an_agent_removed_by_http_speaks_no_more(bus: BusProcess, ask: Caller, s
             ann.ask("message.send", "ann", session=session, dst="bob", payload="x")
 
 
-def test_events_come_as_a_list_and_as_a_stream_that_resumes(ask: Caller, session: str) -> None:
+def test_events_are_a_list_and_a_stream_that_resumes(ask: Caller, session: str) -> None:
     base = f"/sessions/{session}"
     for key in ("ann", "bob"):
         ask("POST", f"{base}/agents", {"id": key})
@@ -235,7 +235,7 @@ def test_sessions_can_be_watched(ask: Caller, session: str) -> None:
     assert ask.events("/sessions/stream", count - 1, Last_Event_ID=first[0]) == seen[1:]
 
 
-def test_a_request_with_a_key_is_done_once(bus: BusProcess, ask: Caller, session: str) -> None:
+def test_a_request_with_an_idempotency_key_takes_effect_once(bus: BusProcess, ask: Caller, session: str) -> None:
     base = f"/sessions/{session}"
     ask("POST", f"{base}/agents", {"id": "bob"})
     made = [ask("POST", "/sessions", {"name": "once"}, Idempotency_Key="k1") for _ in range(2)]
@@ -251,7 +251,7 @@ def test_a_request_with_a_key_is_done_once(bus: BusProcess, ask: Caller, session
     assert ask("POST", f"{base}/agents", {}, Idempotency_Key="k" * 256)[1]["code"] == "idempotency_key_invalid"
 
 
-def test_the_token_file_is_its_owners_alone(bus: BusProcess) -> None:
+def test_the_token_file_is_private_to_its_owner(bus: BusProcess) -> None:
     assert stat.S_IMODE((bus.home / "token").stat().st_mode) == 0o600
 
 
@@ -267,7 +267,7 @@ def test_the_token_file_is_its_owners_alone(bus: BusProcess) -> None:
         ({"Host": "localhost:1"}, 200, None),
     ],
 )
-def test_only_this_machine_with_the_token_is_let_in(
+def test_only_requests_of_this_machine_with_the_token_are_accepted(
     ask: Caller, headers: dict[str, str], status: int, code: str | None
 ) -> None:
     found, body = ask("GET", "/sessions", **headers)
@@ -289,7 +289,7 @@ def test_only_this_machine_with_the_token_is_let_in(
         ("GET", "/sessions/nowhere/events?befor=1", None, 400, "query_invalid"),
     ],
 )
-def test_a_request_that_makes_no_sense_gets_a_code(
+def test_an_invalid_request_gets_an_error_code(
     ask: Caller, method: str, path: str, body: Any, status: int, code: str
 ) -> None:
     found, reply = ask(method, path, body)
@@ -297,17 +297,17 @@ def test_a_request_that_makes_no_sense_gets_a_code(
     assert reply["error"]
 
 
-def test_only_the_head_of_a_stream_cannot_be_had(ask: Caller, session: str) -> None:
+def test_head_requests_for_a_stream_are_refused(ask: Caller, session: str) -> None:
     assert ask("HEAD", f"/sessions/{session}/events/stream") == (405, None)
     assert ask("HEAD", f"/sessions/{session}") == (200, None)
 
 
-def test_a_form_of_another_page_is_not_taken_for_json(ask: Caller) -> None:
+def test_a_form_of_a_web_page_is_refused(ask: Caller) -> None:
     status, refused = ask("POST", "/sessions", b"{}", Content_Type="text/plain")
     assert (status, refused["code"]) == (415, "media_type")
 
 
-def test_a_closed_session_takes_nothing(ask: Caller, session: str) -> None:
+def test_a_closed_session_accepts_nothing(ask: Caller, session: str) -> None:
     ask("POST", f"/sessions/{session}/close")
     for method, path, body in (
         ("POST", "agents", {"id": "ann"}),

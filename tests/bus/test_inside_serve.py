@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from redkey.api.openapi import response_of
+from tests.bus.test_backlog import read_little
 from tests.harness.acts import begin_queue, claim, create_task, register, until
 from tests.harness.client import Client
 from tests.harness.secret_samples import with_checksum
@@ -52,7 +53,7 @@ def key_of(api: Client, server: Server, *scopes: str, agent_id: str | None = Non
     return str(reply.json["apiKey"])
 
 
-def test_without_a_key_nothing_is_told(server: Server, session: str) -> None:
+def test_requests_without_a_key_are_refused(server: Server, session: str) -> None:
     with Client(server.url, checked=False) as nobody, bus(server, "rk_nobody00_" + "x" * 40) as wrong:
         for caller in (nobody, wrong):
             for path in ("/api/sessions", f"/api/sessions/{session}"):
@@ -71,7 +72,7 @@ def test_without_a_key_nothing_is_told(server: Server, session: str) -> None:
         ({"host": "192.0.2.7"}, 200, ""),
     ],
 )
-def test_only_names_of_this_server_are_answered(admin: Client, headers: dict[str, str], status: int, code: str) -> None:
+def test_only_hosts_of_this_server_are_accepted(admin: Client, headers: dict[str, str], status: int, code: str) -> None:
     reply = admin.get("/api/sessions", headers=headers)
     assert (reply.status, reply.json["code"] if code else "") == (status, code)
     assert admin.get("/api/health", headers=headers).status == status
@@ -107,7 +108,7 @@ def test_keys_do_what_their_scopes_allow(server: Server, api: Client, admin: Cli
     assert [one["src"] for one in waiting] == [agent]
 
 
-def test_an_agents_key_neither_closes_a_session_nor_reads_what_others_say(
+def test_an_agents_key_neither_closes_a_session_nor_reads_messages_of_others(
     server: Server, api: Client, admin: Client, session: str
 ) -> None:
     base, agent = f"/api/sessions/{session}", register(api, "Curious")["agentId"]
@@ -187,8 +188,31 @@ def test_the_socket_of_the_data_directory_serves_the_first_workspace(server: Ser
     assert made in [one["id"] for one in admin.get("/api/sessions").json]
 
 
+def test_an_agent_that_was_away_gets_the_messages_of_the_bridge_in_small_pages(
+    server: Server, api: Client, admin: Client, session: str
+) -> None:
+    path, queue = server.data / "bus" / "coord.sock", begin_queue(api, "queue_away")
+    join(path, session, "slow").close()
+    admin.put(f"/api/sessions/{session}/ledger", b"")
+    for start in range(0, 400, 100):
+        tasks = [{"title": f"{number:03} ".ljust(500, "x")} for number in range(start, start + 100)]
+        assert api.post(f"/queues/{queue}/tasks/batch", {"tasks": tasks}).status == 200
+    records: list[dict[str, Any]] = []
+
+    def all_told() -> bool:
+        after = records[-1]["payload"]["seq"] if records else 0
+        records.extend(admin.get(f"/api/sessions/{session}/events?after={after}&limit=500").json)
+        return any("399 x" in one["payload"]["envelope"]["payload"].get("text", "") for one in records[-3:])
+
+    until(all_told)
+    count = sum(one["type"] == "message.send" for one in records)
+    texts = read_little(path, session, "slow", count, 60)
+    created = [int(text.split('"')[1][:3]) for text in texts if text.startswith("task.created")]
+    assert created == list(range(400))
+
+
 def told(link: Link, agent: str, kind: str) -> dict[str, Any]:
-    """The next message that tells of an event of a type."""
+    """The next message about an event of a type."""
     while True:
         payload = link.receive(agent)["payload"]
         if payload["redkey"]["event"]["type"] == kind:
@@ -196,7 +220,7 @@ def told(link: Link, agent: str, kind: str) -> dict[str, Any]:
             return found
 
 
-def test_a_bound_session_hears_tasks_missed_claims_and_mail(
+def test_a_bound_session_gets_task_events_missed_claims_and_mail(
     server: Server, api: Client, admin: Client, session: str
 ) -> None:
     path = server.data / "bus" / "coord.sock"
@@ -226,7 +250,7 @@ def test_a_bound_session_hears_tasks_missed_claims_and_mail(
         assert admin.delete(f"/api/sessions/{session}/ledger").json["bound"] is False
 
 
-def test_a_message_is_recorded_with_its_words_in_content(
+def test_a_message_is_recorded_with_its_text_in_content(
     server: Server, api: Client, admin: Client, session: str
 ) -> None:
     agent = register(api, "Recorder")["agentId"]
@@ -237,20 +261,21 @@ def test_a_message_is_recorded_with_its_words_in_content(
         f"{base}/messages", {"text": words, "agent_ids": [agent]}, headers={"prefer": "return=representation"}
     ).json[0]
     before = api.get("/ledger/query?order=desc&limit=1").json["items"][0]["sequence"]
-    first = admin.post(f"{base}/messages/{sent['id']}/record", {"priority": 2})
+    first = admin.post(f"{base}/messages/{sent['id']}/record", {"priority": 2, "extensions": {"redkey.test": [1]}})
     assert first.status == 201
     again = admin.post(f"{base}/messages/{sent['id']}/record", {"priority": 2})
     assert (again.status, again.json["message_id"]) == (200, first.json["message_id"])
     events = api.get(f"/ledger/query?after={before}").json["items"]
     assert [one["type"] for one in events] == ["inbox.sent"]
     assert "Friday" not in str(events)
+    assert events[0]["extensions"]["redkey.test"] == [1]
     box = api.get(f"/agents/{agent}/inbox").json["items"]
     assert (box[0]["subject"], box[0]["body"], box[0]["priority"]) == ("Ship it on Friday.", words, 2)
     human = admin.post(f"{base}/messages/{sent['id']}/record", {"to": "human"})
     assert human.json["to"] == "human"
 
 
-def test_chatter_never_reaches_the_ledger(api: Client, admin: Client, session: str) -> None:
+def test_unrecorded_messages_never_reach_the_ledger(api: Client, admin: Client, session: str) -> None:
     before = api.get("/ledger/query?order=desc&limit=1").json["items"][0]["sequence"]
     base = f"/api/sessions/{session}"
     for key in ("ann", "bob"):
@@ -262,11 +287,14 @@ def test_chatter_never_reaches_the_ledger(api: Client, admin: Client, session: s
 
 @pytest.mark.parametrize(
     ("body", "code"),
-    [({"to": "nobody"}, "recipient_unknown"), ({"priority": 9}, "body_invalid")],
+    [
+        ({"to": "nobody"}, "recipient_unknown"),
+        ({"priority": 9}, "body_invalid"),
+        ({"extensions": {"redkey.test": "x" * 2000}}, "wire_too_large"),
+        ({"extensions": {"nobodys": 1}}, "schema_propertyNames"),
+    ],
 )
-def test_a_recording_that_makes_no_sense_is_refused(
-    admin: Client, session: str, body: dict[str, Any], code: str
-) -> None:
+def test_an_invalid_recording_is_refused(admin: Client, session: str, body: dict[str, Any], code: str) -> None:
     base = f"/api/sessions/{session}"
     admin.post(f"{base}/agents", {"id": "bob"})
     headers = {"prefer": "return=representation"}
@@ -276,15 +304,17 @@ def test_a_recording_that_makes_no_sense_is_refused(
 
 
 def say(admin: Client, session: str, dst: str, text: str) -> str:
-    """Say something to an agent of a session; the path at which it is recorded."""
+    """Send a message to an agent, and return the path that records it."""
     base, headers = f"/api/sessions/{session}", {"prefer": "return=representation"}
     admin.post(f"{base}/agents", {"id": dst})
     sent = admin.post(f"{base}/messages", {"text": text, "agent_ids": [dst]}, headers=headers).json[0]
     return f"{base}/messages/{sent['id']}/record"
 
 
-def test_a_recording_is_refused_as_the_inbox_refuses(server: Server, api: Client, admin: Client, session: str) -> None:
-    """One recipient rule, one secret rule and one judgement of scopes for both doors."""
+def test_a_recording_is_refused_by_the_rules_of_the_inbox(
+    server: Server, api: Client, admin: Client, session: str
+) -> None:
+    """The same rules for recipients, secrets and scopes apply to both ways."""
     secret = f"the key is {with_checksum('ghp_')}"
     plain, secretly = (say(admin, session, "bob", text) for text in ("hello", secret))
     operator = key_of(api, server, "operator")
@@ -299,8 +329,10 @@ def test_a_recording_is_refused_as_the_inbox_refuses(server: Server, api: Client
             assert recorded.json == {"error": problem["detail"], "code": problem["code"]}
 
 
-def test_a_recording_without_a_recipient_goes_to_whom_it_was_said(api: Client, admin: Client, session: str) -> None:
-    """By the rule of the inbox: an agent, else a role; a name that the workspace does not know means the humans."""
+def test_a_recording_without_a_recipient_goes_to_the_receiver_on_the_bus(
+    api: Client, admin: Client, session: str
+) -> None:
+    """By the rule of the inbox: an agent, else a role, else the human inbox."""
     agent = register(api, "Told by Slug")
     api.post("/roles", {"name": "Told by Role"})
     for name, to in (
@@ -312,7 +344,7 @@ def test_a_recording_without_a_recipient_goes_to_whom_it_was_said(api: Client, a
         assert (reply.status, reply.json["to"]) == (201, to)
 
 
-def test_what_was_recorded_when_the_server_died_is_told_once_after_it() -> None:
+def test_events_recorded_before_a_crash_are_sent_once_after_it() -> None:
     with tempfile.TemporaryDirectory(prefix="rkbus") as folder:
         with serving(Path(folder)) as server, server.client() as api, bus(server) as admin:
             session = admin.post("/api/sessions", {}).json["id"]
@@ -336,7 +368,7 @@ def test_what_was_recorded_when_the_server_died_is_told_once_after_it() -> None:
             assert seen == tasks
 
 
-def test_a_second_server_on_the_same_data_leaves_the_bus_to_the_first(server: Server) -> None:
+def test_a_second_server_on_the_same_data_does_not_run_the_bus(server: Server) -> None:
     with serving(server.data.parent, name="second") as second, bus(second) as caller:
         reply = caller.get("/api/sessions")
         assert (reply.status, reply.json["code"]) == (503, "bus_elsewhere")

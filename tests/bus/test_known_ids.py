@@ -1,4 +1,4 @@
-"""Ids that are known in memory: a message is never taken twice, whether its session is covered, or the table full."""
+"""Known ids: no message is accepted twice, whether or not its session is covered or the table is full."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tests.harness.weave import Refused
 IDS = [f"message-{number}" for number in range(1_000)]
 
 
-def test_what_a_session_holds_is_never_called_new() -> None:
+def test_an_existing_id_is_never_called_new() -> None:
     known = KnownIds()
     known.cover(1, IDS[:500])
     for record_id in IDS[500:]:
         known.add(1, record_id)
-    assert all(known.may_hold(1, record_id) for record_id in IDS)
+    assert all(known.may_contain(1, record_id) for record_id in IDS)
     # One bit may be that of another id, but not often.
-    assert sum(known.may_hold(1, f"new-{number}") for number in range(1_000)) < 10
+    assert sum(known.may_contain(1, f"new-{number}") for number in range(1_000)) < 10
 
 
-def test_of_a_session_that_is_not_covered_nothing_is_known() -> None:
+def test_in_an_uncovered_session_every_id_may_exist() -> None:
     known = KnownIds()
-    assert known.may_hold(2, "any")
+    assert known.may_contain(2, "any")
     known.cover(2)
-    assert not known.may_hold(2, "any")
+    assert not known.may_contain(2, "any")
     known.forget(2)
-    assert known.may_hold(2, "any")
+    assert known.may_contain(2, "any")
 
 
 @pytest.mark.parametrize("covered", [0, 1_000_000])

@@ -11,12 +11,12 @@ from tests.bus.test_http import Caller
 from tests.harness.bus_process import BusProcess
 from tests.harness.weave import Link
 
-# Who is here is a matter of connections and not of the script: an agent by HTTP has none.
+# Presence depends on connections, and an agent by HTTP has none.
 PRESENCE = ("agent.online", "agent.away")
 
 
 class Face(Protocol):
-    """What the script needs."""
+    """The operations that the script needs."""
 
     def create(self, name: str) -> str: ...
     def add(self, session: str, agent: str, name: str | None) -> None: ...
@@ -28,7 +28,7 @@ class Face(Protocol):
 
 
 class BySocket:
-    """Each agent on a connection of its own."""
+    """Each agent has its own connection."""
 
     def __init__(self, bus: BusProcess) -> None:
         self._bus = bus
@@ -71,7 +71,7 @@ class BySocket:
 
 
 class ByHttp:
-    """Every agent by requests."""
+    """Every agent uses HTTP requests."""
 
     def __init__(self, bus: BusProcess) -> None:
         self._ask = Caller(bus)
@@ -108,7 +108,7 @@ class ByHttp:
 
 
 def play(face: Face, look: BusProcess) -> dict[str, Any]:
-    """The script, and all that both faces show of it."""
+    """Run the script; return what both faces show afterwards."""
     session = face.create("parity")
     face.add(session, "ann", "Ann")
     face.add(session, "bob", None)
@@ -140,7 +140,7 @@ def play(face: Face, look: BusProcess) -> dict[str, Any]:
 
 
 def _bare(envelope: dict[str, Any]) -> dict[str, Any]:
-    """An envelope without what differs from run to run."""
+    """Remove from an envelope what differs from run to run."""
     payload = envelope.get("payload")
     if envelope["type"].startswith("session.") and isinstance(payload, dict):
         payload = {**payload, "id": ""}
@@ -155,7 +155,7 @@ def test_the_same_script_gives_the_same_events_and_states(home: Path) -> None:
 
 
 @pytest.mark.parametrize("face", [BySocket, ByHttp])
-def test_what_one_face_did_is_there_for_both_after_a_restart(home: Path, face: Any) -> None:
+def test_changes_through_one_face_are_on_both_after_a_restart(home: Path, face: Any) -> None:
     with BusProcess(home) as bus:
         one = face(bus)
         session = one.create("kept")

@@ -1,4 +1,4 @@
-"""Presence: who comes and goes is told, the dead cost nothing, and a sender sees how far its message has come."""
+"""Presence: events for agents that connect and disconnect, removal of dead agents, and states of deliveries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def online(link: Link, session: str) -> dict[str, bool]:
     return {one["id"]: one["online"] for one in agents}
 
 
-def test_agents_that_go_and_come_back_are_told(home: Path) -> None:
+def test_agents_that_disconnect_and_reconnect_cause_events(home: Path) -> None:
     with Running(home, BusLimits(away_seconds=0.2)) as running:
         session = running.session()
         with running.join(session, "ann") as ann:
@@ -34,14 +34,14 @@ def test_agents_that_go_and_come_back_are_told(home: Path) -> None:
             with running.join(session, "bob") as back:
                 assert ann.take("agent.online")["payload"]["name"] == "Bob"
                 back.ask("agent.list", "bob", session=session)
-                # Asked while it is here: soon after it has gone, that is told too.
+                # Read while bob is online, because soon after it leaves there is another event.
                 records = ann.ask("events.history", "ann", session=session)["payload"]["records"]
             kinds = [one["envelope"]["type"] for one in records]
             assert kinds == ["session.created", "agent.created", "agent.created", "agent.away", "agent.online"]
             assert [one["envelope"]["payload"].get("online") for one in records[1:]] == [True, True, False, True]
 
 
-def test_a_reconnect_is_no_news(home: Path) -> None:
+def test_a_quick_reconnect_causes_no_event(home: Path) -> None:
     with Running(home, BusLimits(away_seconds=60.0)) as running:
         session = running.session()
         with running.join(session, "ann") as ann:
@@ -52,7 +52,7 @@ def test_a_reconnect_is_no_news(home: Path) -> None:
             assert [one["type"] for one in ann.heard] == ["agent.created"]
 
 
-def test_presence_is_told_by_http_and_of_agents_that_ask_by_http(home: Path) -> None:
+def test_presence_is_shown_by_http_and_follows_http_requests(home: Path) -> None:
     with BusProcess(home) as bus:
         ask, session = Caller(bus), bus.session()
         path = f"/sessions/{session}"
@@ -73,7 +73,22 @@ def test_presence_is_told_by_http_and_of_agents_that_ask_by_http(home: Path) -> 
         ]
 
 
-def test_agents_that_do_not_come_back_after_a_crash_are_away(home: Path) -> None:
+def test_the_person_at_the_machine_has_no_presence_on_either_face(home: Path) -> None:
+    with BusProcess(home) as bus:
+        session = bus.session()
+        with bus.join(session, "ann") as ann:
+            ann.ask("message.send", "ann", session=session, dst="user", payload={"text": "hello"})
+            ask = Caller(bus)
+            assert len(ask("GET", f"/sessions/{session}/agents/user/messages")[1]) == 1
+            assert len(ann.ask("message.list", "user", session=session)["payload"]["messages"]) == 1
+            # Records are durable in order: after this one, an earlier event would be in the history.
+            ann.ask("message.send", "ann", session=session, dst="user", payload={"text": "still there?"})
+            records = ann.ask("events.history", "ann", session=session)["payload"]["records"]
+            kinds = [record["envelope"]["type"] for record in records]
+            assert kinds == ["session.created", "agent.created", "message.send", "message.send"]
+
+
+def test_agents_that_do_not_reconnect_after_a_crash_are_away(home: Path) -> None:
     with BusProcess(home) as bus:
         session = bus.session()
         with bus.join(session, "ann"), bus.join(session, "bob"):
@@ -117,13 +132,13 @@ def test_agents_that_stay_away_are_removed_unless_messages_wait_for_them(home: P
                 running.join(session, agent).close()
                 ann.take("agent.away")
             ann.ask("message.send", "ann", session=session, dst="waiting", payload="words")
-            running.wait(running.standing.bus.forget_old())
+            running.wait(running.home_bus.bus.forget_old())
             gone = ann.take("agent.deleted")
             assert (gone["src"], gone["payload"]) == ("bus", {"id": "empty", "ok": True, "reason": "away"})
             assert sorted(online(ann, session)) == ["ann", "waiting"]
 
 
-def test_what_is_for_everybody_does_not_wait_for_the_dead(home: Path) -> None:
+def test_a_message_to_all_agents_does_not_wait_for_dead_ones(home: Path) -> None:
     with Running(home, BusLimits(away_seconds=0.05, broadcast_seconds=-1)) as running:
         session = running.session()
         with running.join(session, "ann") as ann, running.join(session, "bob") as bob:
@@ -137,7 +152,7 @@ def test_what_is_for_everybody_does_not_wait_for_the_dead(home: Path) -> None:
             assert back.receive("dead")["payload"] == "yours"
 
 
-def test_a_sender_sees_how_far_its_message_has_come(home: Path) -> None:
+def test_a_sender_sees_the_deliveries_of_its_message(home: Path) -> None:
     with BusProcess(home) as bus:
         ask, session = Caller(bus), bus.session()
         bus.join(session, "bob").close()
@@ -156,7 +171,7 @@ def test_a_sender_sees_how_far_its_message_has_come(home: Path) -> None:
                 bob.ask("agent.list", "bob", session=session)
                 assert [one.state for one in ann.progress(sent)] == ["acknowledged"]
                 assert by_http(sent.id) == ["acknowledged"]
-                # Of what is for everybody, those are shown who have not confirmed it.
+                # For a message to all agents, those that have not confirmed it are shown.
                 both = ann.send(None, "all", to_all=True, ack={"mode": "manual", "timeout_ms": 60_000})
                 assert bob.receive("bob", ack=False)["id"] == both.id
                 assert [(one.agent_id, one.state) for one in ann.progress(both)] == [("bob", "delivered")]

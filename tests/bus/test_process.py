@@ -1,4 +1,4 @@
-"""The bus as a process: killed at any moment it loses nothing it has accepted; stopped it leaves nothing behind."""
+"""The bus as a process: a kill loses no accepted message, and a stop leaves no sockets behind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.harness.weave import Link
 
 
 class Sender(threading.Thread):
-    """Sends as fast as it is answered, and remembers what was accepted."""
+    """Sends as fast as it gets replies, and remembers which messages were accepted."""
 
     def __init__(self, link: Link, session: str) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Sender(threading.Thread):
             self._link.close()
 
 
-def test_a_killed_bus_has_lost_nothing_that_it_accepted(home: Path) -> None:
+def test_a_killed_bus_loses_no_accepted_message(home: Path) -> None:
     received: list[str] = []
     accepted: list[str] = []
     with BusProcess(home) as bus:
@@ -59,7 +59,7 @@ def test_a_killed_bus_has_lost_nothing_that_it_accepted(home: Path) -> None:
         assert bus.stop() == 0
 
 
-def test_what_was_taken_in_the_middle_of_a_kill_comes_again_at_most(home: Path) -> None:
+def test_a_message_confirmed_during_a_kill_is_at_most_sent_again(home: Path) -> None:
     with BusProcess(home) as bus:
         session = bus.session()
         with bus.join(session, "ann") as ann, bus.join(session, "bob") as bob:
@@ -77,7 +77,7 @@ def test_what_was_taken_in_the_middle_of_a_kill_comes_again_at_most(home: Path) 
     assert again == first[20 - len(again) :]
 
 
-def test_a_bus_that_is_stopped_takes_its_sockets_away_and_keeps_its_log(home: Path) -> None:
+def test_a_stopped_bus_removes_its_sockets_and_keeps_its_log(home: Path) -> None:
     with BusProcess(home) as bus:
         session = bus.session()
         assert (home / "sessions" / session / "coord.sock").exists()

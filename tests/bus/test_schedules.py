@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from redkey.bus.bus import Bus
 from redkey.bus.client.core import Received
-from redkey.bus.envelope import EVERYBODY, VERSION, Ack, Envelope
+from redkey.bus.envelope import ALL_AGENTS, VERSION, Ack, Envelope
 from redkey.bus.limits import BusLimits
-from redkey.bus.log import Log
-from redkey.bus.mailbox import Parcel
+from redkey.bus.log import BusLog
+from redkey.bus.mailbox import OutgoingMessage
+from redkey.bus.model import SessionState
 from redkey.bus.routing import router
-from redkey.bus.state import Session
 from redkey.errors import BusRefused
 
 AGENTS = ("ann", "bob", "cid")
@@ -30,13 +30,13 @@ SESSION = "schedule"
 
 
 class Wire:
-    """A connection: what is written waits to be read, and a cut takes with it what was not."""
+    """A connection: written lines wait to be read, and a cut loses the unread ones."""
 
     def __init__(self) -> None:
         self.paused = False
         self.lines: list[bytes] = []
 
-    def deliver(self, parcel: Parcel) -> None:
+    def deliver(self, parcel: OutgoingMessage) -> None:
         self.write(parcel.line)
 
     def write(self, line: bytes) -> None:
@@ -44,11 +44,11 @@ class Wire:
 
     def tell(self, line: bytes) -> None: ...
 
-    def part(self, session: Session) -> None: ...
+    def part(self, session: SessionState) -> None: ...
 
 
 class Inbox:
-    """An agent's side: what arrived, and what its application saw."""
+    """The side of an agent: what arrived, and what its application got."""
 
     def __init__(self, agent: str) -> None:
         self.agent = agent
@@ -69,7 +69,7 @@ class Inbox:
 
 
 class Run:
-    """A bus, its agents, and what the bus has promised."""
+    """A bus, its agents, and the messages that it accepted."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -78,7 +78,7 @@ class Run:
         self._ids = 0
 
     async def begin(self) -> None:
-        self._log = Log(self._home)
+        self._log = BusLog(self._home)
         self.bus = Bus(
             self._log,
             BusLimits(window=4, deliveries=2),
@@ -89,7 +89,7 @@ class Run:
         )
 
     async def settle(self) -> None:
-        """Let everything that was decided become durable and be told."""
+        """Wait until all decisions are durable and published."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.bus.commits.add([], lambda _: future.set_result(None))
         await future
@@ -120,10 +120,10 @@ class Run:
                 self.bus.resume(SESSION, agent)
 
     def send(self, src: str, dst: str | None, again: bool) -> None:
-        """Send to one agent or to all; `again` sends it twice, as after a lost answer."""
+        """Send to one agent or to all; `again` sends it twice, as after a lost reply."""
         self._ids += 1
         key = f"m-{self._ids}"
-        topic = EVERYBODY if dst is None else None
+        topic = ALL_AGENTS if dst is None else None
         ack = Ack("auto", 50)
         envelope = Envelope(
             v=VERSION, type="message.send", id=key, ts="2026-01-01T00:00:00Z", src=src, dst=dst, topic=topic,
@@ -140,7 +140,7 @@ class Run:
             self.bus.send(SESSION, envelope, done)
 
     def confirm(self, agent: str, lost: bool) -> None:
-        """The agent confirms what it has; when `lost`, that never arrives."""
+        """Let the agent confirm its messages; with `lost`, the confirmation never arrives."""
         inbox = self.inboxes[agent]
         keys, inbox.unconfirmed = inbox.unconfirmed, []
         for key in keys:
@@ -148,11 +148,11 @@ class Run:
                 self.bus.confirm(SESSION, agent, key)
 
     async def restart(self, *, crash: bool) -> None:
-        """End the bus in order, or leave it where it stands; then begin again on what is durable."""
+        """Stop the bus, or crash it; then start again from what is durable."""
         for agent in AGENTS:
             self.inboxes[agent].wire = None
         if crash:
-            # Nothing that happens in the old process reaches anybody any more, promises included.
+            # Nothing from the old process has an effect any more, accepted messages included.
             self.bus._publish = lambda *_: None  # type: ignore[method-assign]
             self.bus._deliveries.stop()
             await self.bus.commits.stop()
@@ -162,7 +162,7 @@ class Run:
         await self.begin()
 
     async def finish(self) -> None:
-        """Everybody comes anew and takes what there is: whose confirmations were lost would else wait for the clock."""
+        """Reconnect all agents and read everything; lost confirmations would otherwise wait for the timer."""
         await self.settle()
         for agent in AGENTS:
             self.disconnect(agent)

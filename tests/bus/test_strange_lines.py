@@ -1,4 +1,4 @@
-"""Whatever stands on a line, the answer is an answer or an error with a code, and the connection goes on."""
+"""Any line gets a reply or an error with a code, and the connection stays open."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def lines(draw: Any) -> tuple[str, bytes]:
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(lines(), min_size=1, max_size=5))
-def test_the_connection_goes_on(bus: Running, sent: list[tuple[str, bytes]]) -> None:
+def test_the_connection_survives_strange_lines(bus: Running, sent: list[tuple[str, bytes]]) -> None:
     session = bus.session()
     with bus.link() as link:
         # Closing the session would end the connection, as it should.

@@ -1,4 +1,4 @@
-"""Weave v1 beside v0: recorded frames of v1 clients are replayed, and every answer is held against what they expect."""
+"""Weave v1 beside v0: recorded frames of v1 clients are replayed, and every reply is compared with what they expect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def filled(value: Any, known: dict[str, str]) -> Any:
 
 
 def fits(wanted: Any, found: Any, known: dict[str, str]) -> bool:
-    """Whether everything that is wanted is there; `$name` takes what it meets first, and is that from then on."""
+    """Whether all expected fields are present; `$name` takes the first value and must match it afterwards."""
     if isinstance(wanted, str) and wanted.startswith("$"):
         return isinstance(found, str) and known.setdefault(wanted, found) == found
     if isinstance(wanted, dict):
@@ -41,7 +41,7 @@ def fits(wanted: Any, found: Any, known: dict[str, str]) -> bool:
 
 
 def heard(link: Link, wanted: dict[str, Any], known: dict[str, str]) -> dict[str, Any]:
-    """The next line that answers the same request, or is of the same type, as what is wanted."""
+    """The next line that answers the same request as the expected one, or has its type."""
     while True:
         line = link.line()
         if line.get("corr") == wanted["corr"] if "corr" in wanted else line["type"] == wanted["type"]:
@@ -66,7 +66,7 @@ def test_recorded_frames_are_answered(running: Running, path: Path) -> None:
             link.close()
 
 
-def test_there_are_frames_of_each_kind() -> None:
+def test_frames_of_every_type_are_recorded() -> None:
     text = "".join(path.read_text() for path in FRAMES)
     for kind in ("action.submit", "action.result", "task.updated", "task.done", "relay.submit", "relay.done"):
         assert f'"{kind}"' in text
@@ -89,7 +89,7 @@ def test_actions_wait_for_an_agent_that_is_away_and_are_read_by_http(home: Path)
         assert (got["v"], got["payload"]["text"]) == (0, "later")
 
 
-def test_a_guarded_session_keeps_its_rules_for_actions(home: Path) -> None:
+def test_a_guarded_session_applies_its_rules_to_actions(home: Path) -> None:
     with Running(home) as running:
         with running.link() as link:
             session = str(link.ask("session.create", "x", payload={"policy": "guarded"})["session"])
@@ -111,7 +111,7 @@ def test_a_guarded_session_keeps_its_rules_for_actions(home: Path) -> None:
     "actions",
     [None, [], ["x"], [{"type": "message", "dst": "a"}], [{"type": "message", "text": "x"}], [{"type": "jump"}]],
 )
-def test_actions_that_make_no_sense_are_refused(actions: Any) -> None:
+def test_invalid_actions_are_refused(actions: Any) -> None:
     with pytest.raises(BusRefused) as refused:
         read_actions(actions)
     assert refused.value.code == "actions_invalid"

@@ -51,6 +51,7 @@ class Scene:
             self.does(words)
         ada, bo = (json.loads(self.does(f"agent register {name} --json")) for name in ("ada", "bo"))
         self.does("role grant writer ada")
+        cy = json.loads(self.does("agent register cy --role writer --no-key --json"))
         # As an agent that works by its own key is: the ledger says so.
         agent = {**self._account, "REDKEY_API_KEY": ada["apiKey"]}
         self.held = self.task("--queue jobs --role writer --output report")
@@ -78,6 +79,7 @@ class Scene:
             "gate": self.does("gate list -q").strip(),
             "late_claim": self.late_claim,
             "agent": ada["agentId"],
+            "cy": cy["agentId"],
             "ada_key": ada["apiKey"],
             "bo_key": bo["apiKey"],
             "revoked_key": revoked["apiKey"],
@@ -90,6 +92,7 @@ class Scene:
             "short": self.held[:6],
         }
         self._data_directories(server)
+        self.does(f"backup {server.data} {folder}/backup")
 
     def _data_directories(self, server: Any) -> None:
         """A directory whose server is gone, one that was restored, and one of a newer RedKey."""
@@ -120,13 +123,19 @@ class Scene:
         given = {name: value.format(**self.words) if value else value for name, value in environment.items()}
         return invoke(*filled, **{**self._account, **given})
 
+    def runs_after(self, prepared: str, words: str) -> subprocess.CompletedProcess[str]:
+        """Call a command in a process of its own, once something of Python was prepared there."""
+        return self._run(["-c", f"{prepared}\nfrom redkey.cli import main; main({words.split()!r})"], {})
+
     def runs(self, words: str, environment: Mapping[str, str | None]) -> subprocess.CompletedProcess[str]:
         """Make a mistake in a process of its own."""
-        filled = [word.format(**self.words) for word in words.split()]
+        return self._run(["-m", "redkey", *(word.format(**self.words) for word in words.split())], environment)
+
+    def _run(self, arguments: list[str], environment: Mapping[str, str | None]) -> subprocess.CompletedProcess[str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("REDKEY_")}
         given = {name: value.format(**self.words) for name, value in environment.items() if value}
         return subprocess.run(
-            [sys.executable, *(filled if filled[0] == "-c" else ["-m", "redkey", *filled])],
+            [sys.executable, *arguments],
             env={**clean, **self._account, **given},
             cwd=self.folder,
             capture_output=True,

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from redkey.cli import screen, short_ids
+from redkey.cli import screen, short_ids, status
 from tests.cli.mistakes import invoke
 from tests.harness.server import Server, serving
 
@@ -61,6 +61,7 @@ SCREENS = {
 }
 _MASKS = (
     (r"\b(?:[a-z]+_)?01[0-9A-HJKMNP-TV-Z]{6,24}\b", "#"),
+    (r"\bagt_[0-7][0-9A-HJKMNP-TV-Z]{25}\b", "#"),
     (r"(?<=127\.0\.0\.1:)\d+", "#####"),
     (r"\brk_[0-9A-Za-z]+", "#"),
     (r"(?<=signed      )[\d,]+|(?<=events      )[\d,]+", "N"),
@@ -111,15 +112,24 @@ def _scene(server: Server, account: dict[str, str]) -> dict[str, str]:
     return {"done": done, "held": held, "open": opened, "run": run, "gate": does("gate list -q").split()[0]}
 
 
+def _eight(cell: str) -> str:
+    found = short_ids._ID.fullmatch(cell)
+    return cell if found is None else "#" * 8 if cell.startswith("agt_") else found["rest"][:8]
+
+
 @contextmanager
 def _as_on_a_terminal() -> Iterator[None]:
-    def eight(cells: Any) -> list[str]:
-        return [found["rest"][:8] if (found := short_ids._ID.fullmatch(cell)) else cell for cell in cells]
+    def short(rows: Any) -> list[list[str]]:
+        # Ids of agents are hashes: in each run others, in another order. The column beside them has their names.
+        if all(row[0].startswith("agt_") for row in rows):
+            rows = sorted(rows, key=lambda row: row[1])
+        return [[_eight(cell) for cell in row] for row in rows]
 
     with (
         patch.object(screen, "on_terminal", lambda: True),
         patch.object(screen, "datetime", _Later),
-        patch.object(short_ids, "_shorten_column", eight),
+        patch.object(status, "_CLOCK_SECONDS", 86_400),
+        patch.object(screen, "shorten", short),
     ):
         yield
 

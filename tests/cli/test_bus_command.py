@@ -63,17 +63,17 @@ def test_a_message_is_sent_and_an_answer_waited_for(running: Running) -> None:
     until(lambda: run(running, "agents").split() == ["worker", "Worker", "away"])
 
 
-def test_a_destination_is_a_name_in_any_case_and_all_means_everybody_alone(running: Running) -> None:
+def test_a_destination_is_a_name_in_any_case_and_all_means_all_other_agents(running: Running) -> None:
     session = running.session()
     with running.join(session, "w-1", "Worker") as worker:
         run(running, "send", "WORKER", "by name")
-        run(running, "send", "all", "to everybody")
-        assert [worker.receive("w-1")["payload"]["text"] for _ in range(2)] == ["by name", "to everybody"]
+        run(running, "send", "all", "to all")
+        assert [worker.receive("w-1")["payload"]["text"] for _ in range(2)] == ["by name", "to all"]
         assert "agents here: w-1" in run(running, "send", "workr", "x", code=2)
         with running.join(session, "all"):
-            assert "is called 'all' too" in run(running, "send", "all", "x", code=2)
+            assert "has the id or name 'all'" in run(running, "send", "all", "x", code=2)
         with running.join(session, "w-2", "Worker"):
-            assert "means 2 agents; use an id: w-1, w-2" in run(running, "send", "Worker", "x", code=2)
+            assert "matches 2 agents; use an id: w-1, w-2" in run(running, "send", "Worker", "x", code=2)
 
 
 def test_the_last_records_are_shown_and_followed(running: Running) -> None:
@@ -153,10 +153,14 @@ def test_a_chat_with_a_model_relays(running: Running, tmp_path: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("agents",), 2, "no session is open; create one"),
-        (("send", "nobody", "x"), 2, "no agent of the session is called 'nobody'; the session has no agents yet"),
-        (("agents", "--session", "none"), 2, "no open session is called 'none'"),
+        (
+            ("send", "nobody", "x"),
+            2,
+            "no agent of the session has the id or name 'nobody'; the session has no agents yet",
+        ),
+        (("agents", "--session", "none"), 2, "no open session has the id or name 'none'"),
         (("sessions", "--create", "\x07"), 1, "name_invalid"),
-        (("send", "x", ""), 2, "nothing to send"),
+        (("send", "x", ""), 2, "the text is empty"),
     ],
 )
 def test_a_wrong_use_is_told(running: Running, arguments: tuple[str, ...], code: int, said: str) -> None:

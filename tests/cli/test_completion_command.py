@@ -57,6 +57,21 @@ def test_names_and_ids_of_the_server_are_completed(tmp_path: Path, monkeypatch: 
         assert _complete("redkey", "claim", "next", "--agent", "a") == ["ada"]
         assert _complete("redkey", "task", "show", "task_") == [task]
         assert _complete("redkey", "task", "show", task[5:12]) == [task[5:]]
+        with RedKey(server.url, server.key) as rk:
+            [ada] = rk.agents.list()
+            claim = rk.queues.claim_next("jobs", ada.agent_id)
+            assert claim.status == "claimed"
+            told = [rk.inbox.send(to, "Hello").message_id for to in ("human", "ada")]
+            hook = rk.webhooks.create("https://example.com/events").webhook_id
+            event = next(iter(rk.ledger.query(order="desc", limit=1))).event_id
+            rk.projects.create("Season")
+        assert _complete("redkey", "claim", "complete", "clm_") == [claim.claim_id]
+        assert _complete("redkey", "claim", "heartbeat", claim.claim_id[4:12]) == [claim.claim_id[4:]]
+        assert _complete("redkey", "inbox", "read", "msg_") == told
+        assert _complete("redkey", "webhook", "show", "whk_") == [hook]
+        assert event in _complete("redkey", "events", "show", "evt_")
+        assert event in _complete("redkey", "receipt", "get", event[:20])
+        assert _complete("redkey", "project", "show", "s") == ["season"]
     # Nothing is offered, and nothing is said, when the server is gone.
     assert "".join(_complete("redkey", "task", "list", "--queue", "j")) == ""
 

@@ -181,7 +181,9 @@ def test_a_lost_race_and_an_empty_queue_are_exit_code_1(server: Server) -> None:
     lost = _call(server, "claim", "take", task_id, "--agent", "second")
     assert (lost.exit_code, lost.stdout) == (1, "")
     assert re.fullmatch(
-        r"redkey: missed: first was first\nnext: redkey claim next --queue race --agent agt_\w+\n", lost.stderr
+        r"redkey: missed: first was first; its lease ends in \d+m\n"
+        r"next: redkey claim next --queue race --agent agt_\w+\n",
+        lost.stderr,
     )
     none = _call(server, "claim", "next", "--agent", "second", "--queue", "race", "--json")
     assert (none.exit_code, json.loads(none.stdout)["status"]) == (1, "no_tasks")
@@ -227,6 +229,22 @@ def test_a_plan_runs_is_paused_watched_and_cancelled(server: Server) -> None:
     assert watched.exit_code == 1
     assert watched.stdout.endswith(f"{run} is cancelled\n")
     assert run in _does(server, "workflow", "list", "--all")
+    for state, there in (("cancelled", True), ("ended", True), ("running", False), ("live", False)):
+        assert (run in _does(server, "workflow", "list", "--state", state)) is there, state
+    assert _call(server, "workflow", "list", "--state", "ended", "--all").exit_code == 2
+
+
+def test_projects_are_put_on_hold_and_listed_by_state(server: Server) -> None:
+    _does(server, "project", "create", "Vault")
+    held = _told(server, "project", "update", "vault", "--state", "on_hold")[0]
+    assert (held["state"], held["status"]) == ("on_hold", "on_hold")
+    table = _does(server, "project", "list", "--state", "on_hold")
+    assert re.search(r"^vault +on_hold ", table, re.MULTILINE)
+    assert "STATUS" not in table
+    assert _told(server, "project", "list", "--state", "active") == []
+    shown = _does(server, "project", "show", "vault")
+    assert re.search(r"^state +on_hold$", shown, re.MULTILINE)
+    assert "status" not in shown
 
 
 def test_an_invalid_plan_is_refused_with_everything_that_is_wrong(server: Server, tmp_path: Path) -> None:
@@ -263,9 +281,9 @@ def test_messages_keys_roles_and_workspaces(server: Server) -> None:
     _does(server, "key", "revoke", str(key["keyId"]))
     gone = _call(server, "queue", "list", key=str(key["apiKey"]))
     assert (gone.exit_code, "REDKEY_API_KEY" in gone.stderr) == (1, True)
-    assert _does(server, "role", "revoke", "postal", "reader") == "reader has role_postal no more\n"
+    assert _does(server, "role", "revoke", "postal", "reader") == "reader no longer has role_postal\n"
     assert _does(server, "role", "grant", "postal", "reader") == "reader has role_postal\n"
-    assert re.search(r"^agents +agt_", _does(server, "role", "show", "postal"), re.MULTILINE)
+    assert re.search(r"^agents +reader$", _does(server, "role", "show", "postal"), re.MULTILINE)
     _does(server, "agent", "deactivate", "reader")
     assert _told(server, "agent", "show", "reader")[0]["active"] is False
     _does(server, "agent", "activate", "reader")
@@ -297,7 +315,40 @@ def test_queues_are_made_changed_paused_and_counted(server: Server) -> None:
     assert (found["leaseSeconds"], found["maxAttempts"], found["paused"]) == (60, 3, True)
     assert found["tasks"]["available"] == 1  # type: ignore[index]
     assert _does(server, "queue", "resume", "counted") == "queue_counted is open\n"
+    with RedKey(server.url, server.key) as rk:
+        rk.tasks.create_many("counted", [{"title": f"Task {number}"} for number in range(700)])
+    assert re.search(r"^available +701$", _does(server, "queue", "show", "counted"), re.MULTILINE)
+    picture = next(one for one in _told(server, "top")[0]["queues"] if one["queueId"] == "queue_counted")  # type: ignore[attr-defined]
+    assert (picture["ready"], picture["oldestReadyAt"] is None) == (701, False)
     assert "60s" in _does(server, "queue", "list")
+
+
+def test_agents_are_shown_by_their_names(server: Server) -> None:
+    _does(server, "agent", "register", "nora", "--role", "named")
+    first = _task(server, "named", "--title", "First", "--gate")
+    claim = _claim(server, "nora", "named")
+    explained = _does(server, "task", "explain", first)
+    assert re.search(rf"^{first} is claimed by nora; its lease ends in 14m$", explained, re.MULTILINE)
+    _does(server, "claim", "complete", claim)
+    gate = next(one for one in _does(server, "gate", "list", "-q").split())
+    assert re.search(r"^worker +nora$", _does(server, "gate", "show", gate), re.MULTILINE)
+    assert re.search(r"^\w+ +rk_\w+ +active .* nora$", _does(server, "key", "list"), re.MULTILINE)
+    assert re.search(r"^roles +named$", _does(server, "agent", "show", "nora"), re.MULTILINE)
+    assert "task.claimed" in _does(server, "events", "tail", "--agent", "nora")
+
+
+def test_queues_and_roles_go_by_the_names_that_people_give(server: Server) -> None:
+    assert _does(server, "queue", "create", "Late Shift") == "queue_late_shift\n"
+    made = _call(server, "task", "create", "--queue", "Late Shift", "--role", "Lead Writer", "--title", "Tidy up")
+    assert (made.exit_code, "created the role lead_writer" in made.stderr) == (0, True)
+    assert "Tidy up" in _does(server, "task", "list", "--queue", "Late Shift")
+    assert re.search(r"^role +role_lead_writer$", _does(server, "role", "show", "Lead Writer"), re.MULTILINE)
+    again = _call(server, "role", "create", "Lead Writer")
+    assert (again.exit_code, "next: redkey role list" in again.stderr) == (1, True)
+    bad = _call(server, "queue", "create", "x", "--id", "a b")
+    assert (bad.exit_code, bad.stderr.count("An id has 1 to 26"), "`errors`" in bad.stderr) == (1, 1, False)
+    unread = _call(server, "inbox", "read", "nope")
+    assert (unread.exit_code, "next: redkey inbox list --all" in unread.stderr) == (1, True)
 
 
 LISTS = [

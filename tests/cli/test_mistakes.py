@@ -131,9 +131,12 @@ MISTAKES = [
     ),
     Mistake(
         "a restore over a data directory in use",
-        "restore {folder}/newer {data}",
+        "restore {folder}/backup {data}",
         NO,
-        ("redkey: ", "[", "]"),
+        (
+            "{data} exists already and is not overwritten [target_exists]",
+            "hint: name a place where nothing is yet; a server that uses this one is not disturbed",
+        ),
     ),
     Mistake(
         "a data directory that is a file",
@@ -264,13 +267,13 @@ MISTAKES = [
         "a claim without an agent",
         "claim next --queue jobs",
         USED_WRONGLY,
-        ("no agent is named", "give --agent, or set REDKEY_AGENT_ID", "redkey agent list"),
+        ("no agent given", "use --agent, or set REDKEY_AGENT_ID", "redkey agent list"),
     ),
     Mistake(
         "a claim of a held task",
-        "claim take {held} --agent bo",
+        "claim take {held} --agent cy",
         NO,
-        ("rejected: missing role: writer", "next: redkey role grant writer "),
+        ("missed: ada was first; its lease ends in 9m", "next: redkey claim next --queue jobs --agent {cy}\n"),
     ),
     Mistake(
         "a claim in a paused queue",
@@ -355,8 +358,18 @@ MISTAKES = [
         NO,
         ("has no artifacts; it is available", "next: redkey artifact list {open}"),
     ),
-    Mistake("the result of an open task", "task result {open}", NO, ("{open} is available",)),
-    Mistake("no terminal for a chat", "bus chat --home {folder}/none", NO, ("redkey: ",)),
+    Mistake(
+        "the result of an open task",
+        "task result {open}",
+        NO,
+        ("{open} is available", "next: redkey task watch {open}\n"),
+    ),
+    Mistake(
+        "a chat without a bus",
+        "bus chat --home {folder}/none",
+        NO,
+        ("no bus answers at {folder}/none/coord.sock", "start one with redkey bus serve, or redkey serve [no_bus]"),
+    ),
 ]
 
 
@@ -380,7 +393,11 @@ PROCESSES = [
         "a port that is taken",
         "serve --port {port} --data {folder}/taken",
         NO,
-        ("port {port} of 127.0.0.1 is in use", "port: {port} (from --port)", "next: redkey serve --port 0"),
+        (
+            "port {port} of 127.0.0.1 is in use",
+            "port: {port} (from --port)",
+            "next: redkey serve --port 0 --data {folder}/taken",
+        ),
     ),
     Mistake(
         "a data directory of a newer version",
@@ -399,11 +416,17 @@ PROCESSES = [
         ),
         {"REDKEY_DATA": "/sys/redkey"},
     ),
+    Mistake(
+        "a live view without a terminal",
+        "task list --watch",
+        USED_WRONGLY,
+        ("a live view needs a terminal; elsewhere use redkey events tail --follow", "redkey task list --help"),
+    ),
 ]
 
 
 @pytest.mark.parametrize("mistake", PROCESSES, ids=lambda one: one.what.replace(" ", "-"))
-def test_a_server_that_cannot_start_says_why(scene: Scene, mistake: Mistake) -> None:
+def test_a_process_that_cannot_go_on_says_why(scene: Scene, mistake: Mistake) -> None:
     done = scene.runs(mistake.words, mistake.environment)
     assert done.returncode == mistake.exit_code, done.stderr
     for piece in mistake.said:
@@ -473,6 +496,12 @@ def test_at_40_columns_no_line_is_wider_and_no_word_breaks(scene: Scene) -> None
     assert scene.open[5:13] in shown
 
 
+def test_at_40_columns_no_word_of_a_hint_breaks(scene: Scene) -> None:
+    said = on_terminal(scene, 40, "claim", "complete", scene.words["done_claim"])
+    assert "hint: it has ended and does not change\n  any more\n" in said
+    assert max(map(len, said.splitlines())) <= 40, said
+
+
 def on_terminal(scene: Scene, columns: int, *words: str) -> str:
     """What a command prints on a terminal of this width, without its colours."""
     ours, theirs = pty.openpty()
@@ -496,27 +525,48 @@ def on_terminal(scene: Scene, columns: int, *words: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode()).replace("\r\n", "\n")
 
 
-def test_a_clock_an_hour_behind_is_named(scene: Scene) -> None:
-    behind = (
-        "import sys; from datetime import datetime, timedelta; import redkey.cli.screen as screen, redkey.cli.status\n"
-        "class Behind(datetime):\n"
+@pytest.mark.parametrize(
+    ("hours", "said"), [(-1, "59m behind"), (1, "1h ahead of")], ids=["an-hour-behind", "an-hour-ahead"]
+)
+def test_a_clock_that_is_wrong_is_named(scene: Scene, hours: int, said: str) -> None:
+    moved = (
+        "from datetime import datetime, timedelta; import redkey.cli.screen as screen\n"
+        "class Moved(datetime):\n"
         "    @classmethod\n"
-        "    def now(cls, tz=None): return datetime.now(tz) - timedelta(hours=1)\n"
-        "screen.datetime = Behind\n"
-        "from redkey.cli import main; main(['status'])\n"
+        f"    def now(cls, tz=None): return datetime.now(tz) + timedelta(hours={hours})\n"
+        "screen.datetime = Moved\n"
     )
-    environment = {**os.environ, "REDKEY_URL": scene.server.url, "REDKEY_API_KEY": scene.server.key}
-    done = subprocess.run(
-        [sys.executable, "-c", behind],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_SECONDS,
-    )
+    done = scene.runs_after(moved, "status")
     assert done.returncode == 0, done.stderr
-    assert "this machine's clock is about 59m behind the server's; set it" in done.stdout.replace("1h", "59m")
+    assert f"this machine's clock is {said} the server's; set the one that is wrong" in done.stdout
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from redkey.stores.opening import open_store
+with open_store(Path(sys.argv[1]), create=False) as store, store.write(store.topics()[0]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_data_directory_in_use_is_named(scene: Scene) -> None:
+    """Two servers may share one; a process that writes and does not finish may not keep a second one waiting."""
+    data = str(scene.folder / "held")
+    scene.does(f"restore {scene.folder}/backup {data}")
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, data], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        done = scene.runs("serve --port 0 --data {folder}/held", {})
+        holder.communicate(timeout=PATIENCE_SECONDS)
+    assert done.returncode == NO, done.stderr
+    for piece in ("another writer has had the lock", "[writer_busy]", f"data: {data} (from --data)", "hint: another"):
+        assert piece in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_table_is_long_enough() -> None:
-    assert len({one.what for one in [*MISTAKES, *PROCESSES]}) >= 54
+    assert len({one.what for one in [*MISTAKES, *PROCESSES]}) >= 59

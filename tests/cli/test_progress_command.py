@@ -92,9 +92,9 @@ def test_what_is_wrong_is_said_with_the_next_step(server: Server, rk: RedKey) ->
     nobody = _call(server, "task", "progress", free, "Half.")
     assert nobody.exit_code == 1
     assert f"{free} is available: no agent holds it" in nobody.output
-    assert f"redkey claim task {free}" in nobody.output
+    assert f"redkey claim take {free} --agent AGENT" in nobody.output
     empty = _call(server, "task", "progress", free)
-    assert (empty.exit_code, "say a text, --percent, or both" in empty.output) == (2, True)
+    assert (empty.exit_code, "give a text, --percent, or both" in empty.output) == (2, True)
     assert _call(server, "task", "progress", free, "Half.", "--percent", "101").exit_code == 2
     held = _held(rk, "cat", "Twice")
     _does(server, "task", "progress", held, "One.")

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from redkey.cli import main
+from redkey.cli import main, screen
 from redkey.ledger.receipt import self_contained
 from redkey.ledger.running_hash import record_preimage
 from tests.harness.small_log import ORIGIN, OTHER_LOG, SIGNER, WITNESSES, SmallLog
@@ -58,6 +58,16 @@ def test_without_keys_integrity_is_shown_and_nobody_is_believed(receipt: Path) -
     assert "integrity  holds" in result.output
     assert "signed     does not hold  no key was given to check with" in result.output
     assert "nobody vouched" in result.output
+
+
+def test_on_a_narrow_terminal_no_word_of_a_verdict_breaks(receipt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = verify(receipt, "--key", KEY).output
+    monkeypatch.setattr(screen, "on_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = verify(receipt, "--key", KEY).output.splitlines()
+    # Ids, origins and times are one word each, and the longest are wider than the rest of the line.
+    assert [line for line in lines if len(line) > 60 and len(line.split()) > 1] == []
+    assert " ".join(lines).split() == plain.split()
 
 
 def test_all_levels_hold_with_everything_that_is_needed(receipt: Path, mirror: Path) -> None:

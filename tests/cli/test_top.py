@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -32,11 +33,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_a_picture_has_queues_agents_and_leases(server: Server) -> None:
     found = json.loads(_does(server, "top", "--json"))
     (queue,) = found["queues"]
-    assert (queue["queueId"], queue["ready"], queue["running"], queue["blocked"]) == ("queue_work", 1, 1, 0)
+    assert (queue["queueId"], queue["ready"], queue["inProgress"], queue["blocked"]) == ("queue_work", 1, 1, 0)
     assert [(agent["slug"], agent["state"], agent["claims"]) for agent in found["agents"]] == [("ada", "active", 1)]
     assert [(lease["agent"], lease["title"]) for lease in found["leases"]] == [("ada", "first")]
-    lines = [line.split() for line in _does(server, "top").splitlines() if line]
-    assert lines[0] == ["QUEUE", "STATE", "WAITING", "READY", "RUNNING", "BLOCKED", "OLDEST"]
+    lines = [re.split(r"  +", line) for line in _does(server, "top").splitlines() if line]
+    # The glossary's words, which Studio shows too.
+    assert lines[0] == ["QUEUE", "STATE", "WAITING", "READY", "IN PROGRESS", "BLOCKED", "OLDEST"]
     assert lines[1][:6] == ["work", "open", "0", "1", "1", "0"]
 
 
@@ -64,5 +66,6 @@ def test_on_a_terminal_it_is_drawn_until_it_is_stopped(server: Server) -> None:
         process.kill()
         process.wait()
         os.close(master)
+    assert b"1 in progress" in seen
     assert b"first" in seen
     assert b"Traceback" not in seen

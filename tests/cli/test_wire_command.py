@@ -80,7 +80,7 @@ def test_a_finding_is_a_line_with_file_pointer_code_and_sentence() -> None:
     path = FIXTURES / "task-started.invalid-other-attempt.json"
     result = _run("validate", str(path))
     assert result.exit_code == 1
-    sentence = "the stream id says 1; the payload must say the same or nothing"
+    sentence = "the stream id has 1; the payload must have the same value or none"
     assert result.output == f"{path}: /payload/attempt: stream_mismatch: {sentence}\n"
 
 

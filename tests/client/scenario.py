@@ -13,6 +13,7 @@ from redkey.client import (
     Claimed,
     ClaimNext,
     Conflict,
+    Forbidden,
     Invalid,
     Missed,
     NoTasks,
@@ -93,6 +94,8 @@ async def play(rk: Any, decider: Any, operator: Any, workspace_id: str, director
     await _content(rk, directory)
     await _money(rk, operator, workspace_id)
     await _policies(rk, operator, workspace_id)
+    await _projects(rk)
+    await _people(rk, workspace_id)
     assert (await done(rk.agents.deactivate(agent))).status == "deactivated"
 
 
@@ -107,6 +110,41 @@ async def _policies(rk: Any, operator: Any, workspace_id: str) -> None:
     assert (policy.rules, policy.block_routes["ambiguity"], policy.block_routes["auth"]) == (2, ("role_editor",), ())
     with pytest.raises(Conflict, match="never lowered"):
         await done(operator.workspaces.raise_rules(workspace_id, 2))
+
+
+async def _projects(rk: Any) -> None:
+    project = (await done(rk.projects.create("Season two", id="project_two"))).project_id
+    assert (await done(rk.projects.update(project, description="Twelve episodes."))).status == "active"
+    assert project in {one.project_id for one in await every(rk.projects.list())}
+    phase = (await done(rk.phases.create(project, "Casting", id="phase_casting"))).phase_id
+    assert (await done(rk.phases.update(phase, status="on_hold"))).status == "on_hold"
+    assert (await done(rk.phases.get(phase))).project_id == project
+    assert (await done(rk.phases.complete(phase))).status == "completed"
+    assert (await done(rk.projects.complete(project))).status == "completed"
+    assert (await done(rk.projects.get(project))).description == "Twelve episodes."
+    events = [one.type for one in await every(rk.projects.events(project))]
+    assert events == ["project.created", "project.updated", "phase.created", "project.completed"]
+    assert [one.type for one in await every(rk.phases.events(phase))] == [
+        "phase.created",
+        "phase.updated",
+        "phase.completed",
+    ]
+
+
+async def _people(rk: Any, workspace_id: str) -> None:
+    person = await done(rk.people.invite(workspace_id, "ada@example.com", name="Ada"))
+    assert person.login_code not in repr(person)
+    assert (await done(rk.people.code(workspace_id, person.person_id))).login_code != person.login_code
+    assert [one.email for one in await every(rk.people.list(workspace_id))] == ["ada@example.com"]
+    with pytest.raises(NotFound):
+        await done(rk.people.end_session(workspace_id, person.person_id, "session_none"))
+    assert (await done(rk.people.remove(workspace_id, person.person_id))).status == "removed"
+    with pytest.raises(Forbidden, match="signup"):
+        await done(rk.signup.create(name="Mine"))
+    client = await done(rk.oauth.register(redirect_uris=["http://127.0.0.1/done"], client_name="A test"))
+    assert (await done(rk.oauth.revoke("rkr_none", client_id=client.client_id))) is not None
+    assert (await done(rk.oauth.resource())).authorization_servers
+    assert (await done(rk.oauth.mcp_resource())).resource.endswith("/mcp")
 
 
 async def _server(rk: Any, operator: Any, workspace_id: str) -> None:
@@ -161,6 +199,7 @@ async def _queues(rk: Any, agent: str) -> None:
     assert (await done(rk.queues.get("podcast"))).lease_seconds == 600
     assert (await done(rk.queues.update("podcast", description="Episodes"))).description == "Episodes"
     assert [one.queue_id for one in await every(rk.queues.list())] == ["queue_podcast"]
+    assert (await done(rk.queues.counts("podcast"))).tasks["available"] == 0
     nothing = await done(rk.queues.claim_next("podcast", agent))
     assert isinstance(nothing, NoTasks)
     assert nothing.status == "no_tasks"

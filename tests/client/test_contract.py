@@ -11,7 +11,7 @@ import pytest
 
 from redkey.api.surface import routes
 from redkey.client import RedKey
-from redkey.client.operation import Listing, Operation, Resource, Stream
+from redkey.client.operation import Gathering, Listing, Operation, Procedure, Resource, Stream
 from redkey.shapes import operation as shapes
 from redkey.shapes.fields import camel
 
@@ -21,8 +21,9 @@ PARAMETERS = {
     "at": "at_sequence",
     "queue_id": "queue",
 }
-# Said by a header, by the path, or by the method itself; `format` and `content` are methods of receipts.
-NOT_PARAMETERS = {"idempotency_key", "to_agent", "format", "content"}
+# Said by a header, by the path, or by the method itself; `format` and `content` are methods of receipts. The server
+# knows the id and the role of a message.
+NOT_PARAMETERS = {"idempotency_key", "to_agent", "format", "content", "own_id", "said_as"}
 METHODS = {
     "list_workspaces": "workspaces.list",
     "create_workspace": "workspaces.create",
@@ -35,6 +36,16 @@ METHODS = {
     "token": "oauth.token",
     "server_metadata": "oauth.metadata",
     "key_set": "oauth.key_set",
+    "revoke_token": "oauth.revoke",
+    "register_client": "oauth.register",
+    "protected_resource": "oauth.resource",
+    "protected_mcp": "oauth.mcp_resource",
+    "invite_person": "people.invite",
+    "list_people": "people.list",
+    "create_person_code": "people.code",
+    "end_person_session": "people.end_session",
+    "remove_person": "people.remove",
+    "sign_up": "signup.create",
     "register_card": "agents.register",
     "list_agents": "agents.list",
     "get_agent": "agents.get",
@@ -53,6 +64,7 @@ METHODS = {
     "list_queues": "queues.list",
     "get_queue": "queues.get",
     "patch_queue": "queues.update",
+    "count_tasks": "queues.counts",
     "list_tasks": "tasks.list",
     "list_available": "tasks.available",
     "create_task": "tasks.create",
@@ -98,6 +110,17 @@ METHODS = {
     "pause_workflow": "workflows.pause",
     "resume_workflow": "workflows.resume",
     "cancel_workflow": "workflows.cancel",
+    "create_project": "projects.create",
+    "list_projects": "projects.list",
+    "get_project": "projects.get",
+    "patch_project": "projects.update",
+    "complete_project": "projects.complete",
+    "project_events": "projects.events",
+    "create_phase": "phases.create",
+    "get_phase": "phases.get",
+    "patch_phase": "phases.update",
+    "complete_phase": "phases.complete",
+    "phase_events": "phases.events",
     "list_gates": "gates.list",
     "get_gate": "gates.get",
     "approve_gate": "gates.approve",
@@ -160,23 +183,30 @@ def parameters(method: Any) -> set[str]:
 
 
 def reply_of(method: Any) -> Any:
-    """What a method gives, out of its Request."""
-    [kind] = typing.get_args(hints(method)["return"])
+    """What a method gives, out of its Request; out of its Steps, when it sends several."""
+    *_, kind = typing.get_args(hints(method)["return"])
     return kind
 
 
 def test_every_operation_has_its_method_and_every_method_its_operation() -> None:
     assert METHODS.keys() == ROUTES.keys()
     assert {name: one.method_name for name, one in ROUTES.items() if one.method_name}.items() <= METHODS.items()
-    kinds = (Operation, Listing, Stream)
+    kinds = (Operation, Procedure, Gathering, Listing, Stream)
     methods = {
         f"{name}.{method}"
         for name, kind in resources().items()
         for method in dir(kind)
         if isinstance(getattr(kind, method), kinds)
     }
-    # Other ways to ask for the same: streamed, in pieces, as text.
-    others = {"agents.follow", "workflows.follow", "workflows.mermaid", "content.pieces"}
+    # Other ways to ask for the same: streamed, in pieces, as text, when it has ended.
+    others = {
+        "agents.follow",
+        "workflows.follow",
+        "workflows.mermaid",
+        "content.pieces",
+        "tasks.as_ended",
+        "tasks.wait",
+    }
     assert methods == set(METHODS.values()) | others | {"receipts.summary", "receipts.tlog_proof"}
 
 

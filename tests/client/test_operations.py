@@ -80,7 +80,7 @@ def test_the_sync_client_can_do_everything_that_the_server_documents(place: Plac
         opened = [stack.enter_context(RedKey(url, key, transport=Watched(seen, uds))) for key in keys(place)]
         asyncio.run(play(*opened, place.workspace_id, tmp_path))
     operations = documented(place)
-    assert named(seen, operations) == set(operations.values())
+    assert sorted(set(operations.values()) - named(seen, operations)) == []
 
 
 @pytest.mark.parametrize("over", ["tcp", "uds"])
@@ -96,7 +96,7 @@ def test_the_async_client_can_do_everything_that_the_server_documents(place: Pla
 
     asyncio.run(run())
     operations = documented(place)
-    assert named(seen, operations) == set(operations.values())
+    assert sorted(set(operations.values()) - named(seen, operations)) == []
 
 
 def test_clients_without_a_transport_of_their_own_reach_both_sockets(place: Place) -> None:

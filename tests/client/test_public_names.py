@@ -39,6 +39,7 @@ NAMES = [
     "NoTasks",
     "NotFound",
     "Page",
+    "PendingTask",
     "RateLimited",
     "Receipt",
     "RedKey",
@@ -53,6 +54,7 @@ NAMES = [
     "TimedOut",
     "Unauthorized",
     "Unreachable",
+    "WorkFailed",
     "WorkInterrupted",
 ]
 RESOURCES = [
@@ -68,10 +70,12 @@ RESOURCES = [
     "keys",
     "ledger",
     "oauth",
+    "people",
     "queues",
     "receipts",
     "roles",
     "server",
+    "signup",
     "tasks",
     "usage",
     "webhooks",

@@ -137,7 +137,7 @@ def test_a_problem_tells_all_of_itself() -> None:
     assert (error.status, error.code, error.detail) == (422, "invalid", "2 things are wrong")
     assert (error.advice, error.request_id) == ("Mend it.", "req-9")
     assert [(one.code, one.pointer) for one in error.findings()] == [("too_short", "/name")]
-    assert str(error) == "2 things are wrong. Mend it."
+    assert str(error) == "2 things are wrong. Mend it.\n  /name: is short [too_short]"
 
 
 # The same without sockets: a flow is asked what it wants, and told what came of it.

@@ -38,7 +38,7 @@ async def handle_async(ctx: AsyncContext) -> None:
     reveal_type(await ctx.progress("half"))
 """
 REVEALED = [
-    "shapes.tasks.CreatedTask",
+    "resources.tasks.PendingTask",
     "shapes.claims.Claimed",
     "operation.Pages[redkey.shapes.agents.Agent]",
     "connection.Emission[redkey.shapes.events.Event]",

@@ -1,4 +1,4 @@
-"""A desk for each test; its ledger must keep every invariant at the end."""
+"""A coordination desk for each test; at the end its ledger must satisfy every invariant."""
 
 from __future__ import annotations
 

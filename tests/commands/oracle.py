@@ -1,4 +1,4 @@
-"""A plain model of coordination: dicts and loops, no events, no reducers. What it says, the real thing must do.
+"""A simple model of coordination with dicts and loops, without events or reducers; the real code must behave alike.
 
 It is written from `design/api.md` alone and is meant to be read in one go. Time is in seconds; tasks, agents and
 claims are named by whoever drives it.
@@ -41,7 +41,7 @@ class Oracle:
     inactive: set[str] = field(default_factory=set)
     paused: bool = False
     births: int = 0
-    # (task, agent) -> what it was told last for this attempt.
+    # (task, agent) -> its last outcome for this attempt.
     told: dict[tuple[str, str], tuple[int, str, str]] = field(default_factory=dict)
 
     # What time brings.
@@ -100,7 +100,7 @@ class Oracle:
     # What agents do.
 
     def verdict(self, name: str, agent: str, lease: float) -> str:
-        """What a claim would be told: `claimed`, `held`, `missed:<winner>`, or the reason of a rejection."""
+        """Return the expected outcome of a claim: `claimed`, `held`, `missed:<winner>`, or why it is rejected."""
         task = self.tasks[name]
         if task.claim and task.holder == agent:
             return "held"
@@ -121,7 +121,7 @@ class Oracle:
         return f"missed:{task.winner}"
 
     def detail(self, name: str, agent: str, verdict: str) -> str:
-        """What a refusal names beside its reason; one that names something else is told again."""
+        """Return the detail of a refusal; a refusal with another detail is recorded again."""
         task = self.tasks[name]
         if verdict == "missing_role":
             return min(task.roles - self.roles[agent])
@@ -142,7 +142,7 @@ class Oracle:
         return min(able, key=lambda task: (task.priority, task.born)).name
 
     def holds(self, claim: str, *, releases: bool = False) -> Task | None:
-        """The task a claim holds or may take up again; taking it up happens here, as it does with any call.
+        """Return the task that a claim holds or may resume; it is resumed here, as any call does.
 
         An agent that was deactivated may only release what it holds.
         """

@@ -1,4 +1,4 @@
-"""Blocks: who is told, and what lifts them."""
+"""Blocks: who is notified, and what ends them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUTES = {
 
 
 def block(desk: Desk, task: str, agent: str, blocker_type: str, *depends_on: str) -> list[str]:
-    """Block a task; who got mail about it, by slug."""
+    """Block a task; return the slugs of the agents that were notified."""
     before = set(desk.world.messages)
     desk.do(BlockClaim(desk.hold(task, agent), blocker_type, ref_of("why"), depends_on))
     slugs = {f"agent:{agent.agent_id}": agent.slug for agent in desk.world.agents.values()}
@@ -32,9 +32,7 @@ def block(desk: Desk, task: str, agent: str, blocker_type: str, *depends_on: str
 
 
 @pytest.mark.parametrize("blocker_type", ROUTES)
-def test_a_block_is_told_to_those_who_can_lift_it_to_the_supervisor_and_to_the_humans(
-    desk: Desk, blocker_type: str
-) -> None:
+def test_a_block_notifies_those_who_can_lift_it_the_supervisor_and_the_humans(desk: Desk, blocker_type: str) -> None:
     for slug in ("ba", "infra", "pm"):
         desk.agent(slug, f"role_{slug}")
     desk.agent("boss", "role_supervisor")
@@ -42,13 +40,13 @@ def test_a_block_is_told_to_those_who_can_lift_it_to_the_supervisor_and_to_the_h
     assert told == sorted([*ROUTES[blocker_type], "boss", "human"])
 
 
-def test_a_role_without_an_active_holder_leaves_it_to_the_humans(desk: Desk) -> None:
+def test_mail_to_a_role_without_an_active_holder_goes_to_the_humans(desk: Desk) -> None:
     idle = desk.agent("pm", "role_pm")
     desk.do(DeactivateAgent(idle))
     assert block(desk, desk.task(), desk.agent("ada"), "ambiguity") == ["human"]
 
 
-def test_every_active_holder_is_told_and_nobody_twice(desk: Desk) -> None:
+def test_every_active_holder_is_notified_once(desk: Desk) -> None:
     for slug in ("one", "two"):
         desk.agent(slug, "role_pm", "role_supervisor")
     assert block(desk, desk.task(), desk.agent("ada"), "ambiguity") == ["human", "one", "two"]
@@ -132,7 +130,7 @@ def test_a_task_waits_for_other_live_tasks_only(desk: Desk) -> None:
         assert refused.value.code == "unknown_dependency"
 
 
-def test_a_second_block_of_a_task_is_told_again(desk: Desk) -> None:
+def test_a_second_block_of_a_task_notifies_again(desk: Desk) -> None:
     agent, task = desk.agent("ada"), desk.task()
     assert block(desk, task, agent, "auth") == ["human"]
     desk.do(UnblockTask(task))

@@ -1,4 +1,4 @@
-"""Claims: who may have a task, who gets it, and what the others are told."""
+"""Claims: who may claim a task, who wins, and the outcomes of the others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_claim_is_attempted_and_won_on_the_record(desk: Desk) -> None:
 
 
 def test_the_first_failing_check_is_the_reason_in_the_order_of_the_rules(desk: Desk) -> None:
-    """Everything is wrong at first; mending one thing at a time brings up the next reason."""
+    """Everything is wrong at first; after each correction the next reason is reported."""
     desk.do(CreateQueue("queue_busy", {"max_live_claims": 1, "paused": False}))
     agent = desk.agent("ada", "role_writer", "role_editor")
     desk.do(RevokeRole("role_writer", agent))
@@ -94,7 +94,7 @@ def test_a_role_capability_counts_as_the_agents_own(desk: Desk) -> None:
     assert told(desk, task, agent)[0] == "claimed"
 
 
-def test_a_loser_is_told_who_won_while_the_task_is_held_and_after_it_is_done(desk: Desk) -> None:
+def test_a_loser_learns_who_won_while_the_task_is_held_and_after_it_is_done(desk: Desk) -> None:
     winner, early, late, task = desk.agent("ada"), desk.agent("bob"), desk.agent("cleo"), desk.task()
     claim_id = desk.hold(task, winner)
     for agent, reason in ((early, "claim_already_won"), (late, "task_completed")):
@@ -106,7 +106,7 @@ def test_a_loser_is_told_who_won_while_the_task_is_held_and_after_it_is_done(des
             desk.complete(claim_id)
 
 
-def test_a_miss_names_the_holder_of_now_and_not_the_first_one(desk: Desk) -> None:
+def test_a_missed_claim_names_the_current_holder_and_not_the_first_one(desk: Desk) -> None:
     first, second, loser, task = desk.agent("ada"), desk.agent("bob"), desk.agent("cleo"), desk.task()
     desk.do(ReleaseClaim(desk.hold(task, first)))
     claim_id = desk.hold(task, second)
@@ -154,7 +154,7 @@ def test_a_refused_agent_in_a_loop_adds_nothing_until_the_reason_changes(desk: D
     assert (first.wire["payload"]["detail"], second.wire["payload"]["detail"]) == ("search", "write")
 
 
-def test_what_a_loser_was_told_outlives_the_process(desk: Desk) -> None:
+def test_the_reply_to_a_loser_survives_a_restart(desk: Desk) -> None:
     agent, loser, task = desk.agent("ada"), desk.agent("bob"), desk.task()
     desk.hold(task, agent)
     first = desk.claim(task, loser)
@@ -164,7 +164,7 @@ def test_what_a_loser_was_told_outlives_the_process(desk: Desk) -> None:
     assert desk.world.sequence == before
 
 
-def test_a_new_winner_and_a_new_attempt_are_told_anew(desk: Desk) -> None:
+def test_a_new_winner_and_a_new_attempt_are_reported_again(desk: Desk) -> None:
     agent, loser, task = desk.agent("ada"), desk.agent("bob"), desk.task(max_attempts=2)
     claim_id = desk.hold(task, agent)
     first = desk.claim(task, loser)
@@ -183,7 +183,7 @@ def test_a_new_winner_and_a_new_attempt_are_told_anew(desk: Desk) -> None:
 
 
 def test_an_expired_hold_loses_to_a_claim_in_the_decision_itself(desk: Desk) -> None:
-    """Nobody ticked: the claim finds the lease over, records that, and wins."""
+    """No timer ran: the claim finds the expired lease, records the expiry, and wins."""
     late, agent, task = desk.agent("ada"), desk.agent("bob"), desk.task()
     desk.hold(task, late, 5)
     desk.clock.advance(5.001)
@@ -224,7 +224,7 @@ def test_a_claim_on_a_task_that_has_left_the_world_names_the_winner_from_its_row
 
 
 def test_a_claim_that_makes_its_task_leave_the_world_names_the_winner_too(desk: Desk) -> None:
-    """The task's time has run out and nothing was recorded since: the attempt's own record would let it go."""
+    """The task's time has passed and nothing was recorded since, so the attempt's record would drop it from memory."""
     agent, loser, task = desk.agent("ada"), desk.agent("bob"), desk.task()
     claim_id = desk.hold(task, agent)
     desk.complete(claim_id)

@@ -1,4 +1,4 @@
-"""Holds: the fence before every write of a holder, late holders, and what becomes of a hold."""
+"""Active claims: the check before every write of a holder, late holders, and how claims end."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_nothing_changes_a_task_that_has_ended(desk: Desk, act: Callable[[str], 
 
 
 @every_act
-def test_a_claim_that_missed_holds_nothing(desk: Desk, act: Callable[[str], Any]) -> None:
+def test_a_missed_claim_gives_no_rights(desk: Desk, act: Callable[[str], Any]) -> None:
     task = desk.task()
     desk.hold(task, desk.agent("ada"))
     missed = desk.claim(task, desk.agent("bob")).wire["payload"]["claim_id"]
@@ -119,7 +119,7 @@ def test_a_claim_of_another_agent_is_answered_like_a_missing_one(desk: Desk, act
 
 
 @every_act
-def test_a_late_holder_whose_task_nobody_took_goes_on_and_the_record_says_so(
+def test_a_late_holder_of_an_unclaimed_task_continues_and_that_is_recorded(
     desk: Desk, act: Callable[[str], Any]
 ) -> None:
     claim_id = desk.hold(desk.task(), desk.agent("ada"), 60)
@@ -157,7 +157,7 @@ def test_a_late_holder_survives_a_restart_between(desk: Desk) -> None:
 
 
 def heartbeat(desk: Desk, claim_id: str) -> tuple[str, bool]:
-    """The state it tells, and whether it was recorded."""
+    """Return the reported state, and whether it was recorded."""
     before = desk.world.sequence
     outcome = desk.do(HeartbeatClaim(claim_id))
     recorded = desk.world.sequence > before
@@ -184,7 +184,7 @@ def test_a_heartbeat_tells_a_stale_holder_to_stop(desk: Desk) -> None:
     assert heartbeat(desk, stale) == ("lease_lost", False)
 
 
-def test_a_heartbeat_tells_that_the_task_was_cancelled(desk: Desk) -> None:
+def test_a_heartbeat_reports_that_the_task_was_cancelled(desk: Desk) -> None:
     task = desk.task()
     claim_id = desk.hold(task, desk.agent("ada"))
     desk.do(CancelTask(task))
@@ -203,7 +203,7 @@ def test_a_holder_that_does_nothing_for_too_long_stalls_and_others_may_claim(des
     assert heartbeat(desk, claim_id) == ("lease_lost", False)
 
 
-def test_the_next_act_of_a_stalled_holder_takes_the_task_up_again(desk: Desk) -> None:
+def test_the_next_act_of_a_stalled_holder_resumes_the_task(desk: Desk) -> None:
     task = desk.task()
     claim_id = desk.hold(task, desk.agent("ada"))
     desk.do(StartClaim(claim_id))
@@ -216,7 +216,7 @@ def test_the_next_act_of_a_stalled_holder_takes_the_task_up_again(desk: Desk) ->
     assert desk.world.tasks[task].state == "completed"
 
 
-def test_a_heartbeat_of_nobody_is_not_found(desk: Desk) -> None:
+def test_a_heartbeat_of_an_unknown_agent_is_not_found(desk: Desk) -> None:
     assert refusal(desk, HeartbeatClaim("clm_" + "0" * 26)) == (404, "claim_not_found")
 
 
@@ -240,7 +240,7 @@ def refusal_after_due(desk: Desk, claim_id: str) -> tuple[int, str]:
 # What holders do.
 
 
-def test_start_is_said_once(desk: Desk) -> None:
+def test_start_is_recorded_once(desk: Desk) -> None:
     task = desk.task()
     claim_id = desk.hold(task, desk.agent("ada"))
     desk.do(StartClaim(claim_id))
@@ -279,7 +279,7 @@ def test_the_time_it_took_is_counted_from_the_start_or_the_claim(desk: Desk) -> 
     assert took == [7, 12]
 
 
-def test_an_agent_that_never_said_started_completes_all_the_same(desk: Desk) -> None:
+def test_an_agent_can_complete_without_start(desk: Desk) -> None:
     task = desk.task()
     desk.complete(desk.hold(task, desk.agent("ada")))
     assert "task.started" not in desk.types()

@@ -1,4 +1,4 @@
-"""Commands against a plain model: hypothesis drives both, and they must tell the same story at every step."""
+"""Commands compared with a simple model: hypothesis drives both, and they must agree after every step."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Coordination(RuleBasedStateMachine):
         self.oracle.roles = {agent: set(ROLES) for agent in self.agents}
 
     def _try(self, command: Any) -> bool:
-        """True when the command was done, false when it was refused for the state things are in."""
+        """Return True if the command succeeded, False if the current state refused it."""
         try:
             answer = self.desk.do(command).answer or {}
             return answer.get("state") not in ("lease_lost", "completed", "failed")

@@ -1,4 +1,4 @@
-"""An agent that claims nothing for a while says so: it is recorded, shown and explained."""
+"""An agent can announce a pause in claiming: it is recorded, shown and explained."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _says(desk: Desk, agent_id: str, pause: str | None = None, seconds: int = 0,
 
 
 def _paused(desk: Desk, *agents: str) -> list[bool]:
-    """Who is paused now, the same after a reload."""
+    """Return the paused agents, which must be the same after a reload."""
     now = desk.clock.wall()
     found = [desk.world.agents[one].paused_until > now for one in agents]
     desk.reload()
@@ -74,7 +74,7 @@ def test_a_usage_limit_pauses_all_agents_of_the_account_and_the_server_gives_the
     assert desk.claim(task, bob).wire["type"] == "task.claimed"
 
 
-def test_an_agent_that_speaks_for_itself_pauses_nobody_else(desk: Desk) -> None:
+def test_an_agent_that_pauses_itself_pauses_no_other_agent(desk: Desk) -> None:
     ada, bob = desk.agent("ada"), desk.agent("bob")
     for agent in (ada, bob):
         _says(desk, agent)

@@ -31,7 +31,7 @@ def test_the_last_report_is_kept_and_survives_a_reload(desk: Desk) -> None:
     check_topic(desk.store, desk.topic)
 
 
-def test_a_claim_has_one_record_a_second_and_the_answer_says_when_the_next_is_taken(desk: Desk) -> None:
+def test_progress_of_a_claim_is_recorded_once_a_second_and_the_reply_names_the_next_time(desk: Desk) -> None:
     task = desk.task()
     claim = desk.hold(task, desk.agent("ada"))
     desk.do(ReportProgress(claim, 1))
@@ -73,7 +73,7 @@ def test_a_report_keeps_the_hold_of_an_idle_process(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("percent", [0, 100])
-def test_a_late_holder_that_reports_takes_its_task_up_again(desk: Desk, percent: int) -> None:
+def test_a_late_holder_that_reports_resumes_its_task(desk: Desk, percent: int) -> None:
     task = desk.task()
     claim = desk.hold(task, desk.agent("ada"), 5)
     desk.do(ReportProgress(claim, 1))

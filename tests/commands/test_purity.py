@@ -1,4 +1,4 @@
-"""Decisions change nothing: every one is made twice on a frozen world and must come out the same.
+"""Decisions are pure: each one is computed twice on a frozen world, with the same result.
 
 The wrappers stand where units call `decide`, `due` and `follow_ups`, so that whole scenes run under them: a busy hour,
 plans with gates, and simulations with servers that fail.
@@ -19,6 +19,7 @@ from redkey.commands.claims import BlockClaim, ClaimNext
 from redkey.commands.decision import Refused
 from redkey.commands.tasks import CreateTask, RetryTask, UnblockTask
 from redkey.commands.workflows import CancelWorkflow, PauseWorkflow, ResumeWorkflow
+from redkey.reducers import claim
 from redkey.reducers.run import Run
 from redkey.reducers.world import World
 from redkey.services import unit_of_work
@@ -31,7 +32,7 @@ SEEDS = 60 if os.environ.get("REDKEY_TEST_LONG") == "1" else 3
 
 
 def frozen(value: Any) -> Any:
-    """A copy of everything that a world holds, in its order: offers and timers in the very places of their heaps."""
+    """Return a copy of everything in a world, in order, including the heap positions of offers and timers."""
     if isinstance(value, World):
         return {name: frozen(part) for name, part in vars(value).items()}
     if isinstance(value, Run):
@@ -46,7 +47,7 @@ def frozen(value: Any) -> Any:
 
 
 class SameIds:
-    """The ids that the first decision drew, once more for the second."""
+    """Replays the ids of the first decision for the second."""
 
     def __init__(self, ids: Any) -> None:
         self._ids, self._drawn, self._next = ids, [], 0
@@ -63,7 +64,7 @@ class SameIds:
 
 
 class Twice:
-    """Makes every decision twice, and keeps count of what was decided."""
+    """Computes every decision twice, and counts them."""
 
     def __init__(self) -> None:
         self.decided: set[type] = set()
@@ -194,15 +195,15 @@ def test_simulations(twice: Twice) -> None:
 
 
 def test_the_wrappers_notice_a_decision_that_changes_the_world(twice: Twice, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the first version did: a task was set aside while others were looked for."""
+    """The bug of the first version: a task was removed from the offers during a search."""
     desk = Desk()
     agent, task = desk.agent("ada"), desk.task()
-    real = claims.best_tasks
+    real = claim.best_tasks
 
     def marks(world: World, *rest: Any) -> Any:
         world.tasks[task].reserved = "chosen"
         return real(world, *rest)
 
-    monkeypatch.setattr(claims, "best_tasks", marks)
+    monkeypatch.setattr(claim, "best_tasks", marks)
     with pytest.raises(AssertionError, match="changed something"):
         desk.do(ClaimNext(QUEUE, agent))

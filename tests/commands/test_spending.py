@@ -1,4 +1,4 @@
-"""Costs on the ledger: counted once, by whatever way they come, and held against the caps of the workspace."""
+"""Costs on the ledger: counted once, however they are reported, and compared with the caps of the workspace."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_cap_of_an_agent_or_a_day_leaves_no_claims(scope: str, desk: Desk) -> 
         assert desk.hold(second, ada)
 
 
-def test_what_the_tightest_cap_leaves_is_told_and_a_cap_can_be_removed(desk: Desk) -> None:
+def test_the_rest_of_the_tightest_cap_is_shown_and_a_cap_can_be_removed(desk: Desk) -> None:
     ada, task = desk.agent("ada"), desk.task()
     claim = desk.hold(task, ada)
     world, agent = desk.world, desk.world.agents[ada]

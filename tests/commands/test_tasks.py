@@ -1,4 +1,4 @@
-"""Tasks as their owners see them: dependencies, retries, deadlines, cancelling, unblocking, talk."""
+"""Tasks as their owners see them: dependencies, retries, deadlines, cancelling, unblocking, messages."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_task_goes_on_waiting_while_what_it_waits_for_is_tried_again(desk: Des
 
 
 def structured(desk: Desk, **structure: Any) -> str:
-    """A task whose demands are pinned structure."""
+    """Create a task whose requirements are in a pinned structure."""
     made = content.structure(structure)
     task_id = "task_" + desk.ids.ulid()
     named = {key: tuple(value) for key, value in structure.items() if key in ("roles", "waits_for")}
@@ -129,7 +129,7 @@ def structured(desk: Desk, **structure: Any) -> str:
     return task_id
 
 
-def test_a_failure_that_blocks_lets_dependents_wait_and_tells_the_humans(desk: Desk) -> None:
+def test_a_failure_under_block_makes_dependents_wait_and_notifies_the_humans(desk: Desk) -> None:
     agent, first = desk.agent("ada"), structured(desk, on_failure="block", max_attempts=1)
     task = desk.task(waits_for=(first,))
     desk.do(FailClaim(desk.hold(first, agent), "error", ref_of("why")))
@@ -285,7 +285,7 @@ def test_a_deadline_ends_a_task_in_every_state(desk: Desk, state: str) -> None:
 
 
 def bring(desk: Desk, task: str, agent: str, state: str) -> str:
-    """Bring an available task to a state; its claim, if there was one."""
+    """Bring an available task into a state; return its claim, if any."""
     if state in ("created", "available"):
         return ""
     claim_id = desk.hold(task, agent)
@@ -313,7 +313,7 @@ def test_a_deadline_begins_again_with_a_retry(desk: Desk) -> None:
     assert desk.state(task) == "failed"
 
 
-def test_time_brings_nothing_up_twice(desk: Desk) -> None:
+def test_each_timer_fires_once(desk: Desk) -> None:
     agent, task = desk.agent("ada"), desk.task(deadline_seconds=1000)
     desk.hold(task, agent, 60)
     assert [one.wire["type"] for one in desk.tick(61)] == ["task.lease_expired"]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from redkey.bus.home import HomeLock, prepare_home
-from redkey.bus.log import Log
+from redkey.bus.log import BusLog
 from redkey.runner.memory.port import Owner
 from redkey.runner.memory.sqlite import SqliteMemories
 from redkey.stores.sqlite import SqliteStore
@@ -33,7 +33,7 @@ def store(directory: Path) -> None:
 def bus(directory: Path) -> None:
     prepare_home(directory)
     lock = HomeLock(directory)
-    log = Log(directory)
+    log = BusLog(directory)
     for number in range(UNITS):
         log.commit([("put_answer", ("scope", f"key {number}", b"request", 200, b"{}", "2026-01-01T00:00:00Z"))])
     log.close()

@@ -23,7 +23,7 @@ from redkey.services.fsck.check import Fsck
 from redkey.services.keys import KeyRing
 from redkey.services.log_facts import read_log
 from redkey.services.signing import Signing
-from redkey.stores.keys import SignerKeys, issuing_secret
+from redkey.stores.keys import FileSecrets, SignerKeys
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
 from tests.crash.disk import Disk, Drawn, Image, Only, Recipe
@@ -140,7 +140,7 @@ def _check_keys(store: SqliteStore, data: Path, key: str) -> None:
     if log is None:
         raise Wrong("the log has no id any more")
     Signing(store, SignerKeys(data / "keys", log_name(log.log_id)))
-    keys = KeyRing(store, issuing_secret(data / "keys"), time.monotonic)
+    keys = KeyRing(store, FileSecrets(data / "keys").issuing_secret(), time.monotonic)
     holder = keys.authenticate(key)
     if holder is None:
         raise Wrong("the first key is not known any more")

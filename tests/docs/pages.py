@@ -10,7 +10,7 @@
 What a page does in a clone is done with what is installed: `make run` is `redkey serve`, `.venv/bin` is on the PATH,
 and examples are those of the checkout. `test_fresh_clone.py` follows README to the letter.
 
-Other languages are for the eye: `mermaid`, and `text` elsewhere.
+Other languages are for the eye: `mermaid`, `sql` (`tests/stores` runs the queries), and `text` elsewhere.
 """
 
 from __future__ import annotations

@@ -124,6 +124,13 @@ def test_a_human_sends_work_back_and_approves_the_second_attempt(server: Server,
     assert (found.state, found.attempt, found.summary, found.gate_id) == ("completed", 2, "Hi, all.", "")
 
 
+def test_the_hedera_demo_anchors_an_event_and_verifies_its_receipt() -> None:
+    said = _run([sys.executable, str(EXAMPLES / "hedera_demo.py")])
+    assert "\nanchored: message " in said
+    assert "\n  anchored   holds " in said
+    assert ", 0 differences\n" in said
+
+
 def test_every_example_is_tested() -> None:
     here = Path(__file__).read_text()
     assert [path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh") and path.name not in here] == []

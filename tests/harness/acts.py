@@ -1,4 +1,4 @@
-"""What callers do in many tests: begin a queue, register an agent, wait until something is so."""
+"""Steps of many tests: create a queue, register an agent, wait for a condition."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ CARD: dict[str, Any] = {
 
 
 def begin_queue(client: Client, queue_id: str = "queue_q") -> str:
-    """A queue, by its id."""
+    """Create a queue; return its id."""
     reply = client.post("/queues", {"id": queue_id, "name": queue_id.removeprefix("queue_")})
     assert reply.status == 201, reply.text
     return queue_id
 
 
 def register(client: Client, name: str = "Research Agent", **more: Any) -> dict[str, Any]:
-    """A registered agent."""
+    """Register an agent."""
     reply = client.post("/agents/register-card", {"agentCard": {**CARD, "name": name}, **more})
     assert reply.status == 201, reply.text
     registered: dict[str, Any] = reply.json
@@ -36,7 +36,7 @@ def register(client: Client, name: str = "Research Agent", **more: Any) -> dict[
 
 
 def create_task(client: Client, queue_id: str = "queue_q", **more: Any) -> str:
-    """A task, by its id."""
+    """Create a task; return its id."""
     reply = client.post(f"/queues/{queue_id}/tasks", {"title": "Research Piers Gorman", **more})
     assert reply.status == 201, reply.text
     return str(reply.json["taskId"])
@@ -56,7 +56,7 @@ def head(client: Client) -> int:
 
 
 def gauge(url: str, name: str) -> float:
-    """A figure of the server."""
+    """The value of a metric of the server."""
     for line in httpx2.get(f"{url}/metrics", timeout=60).text.splitlines():
         if line.startswith(name + " "):
             return float(line.split()[1])
@@ -64,8 +64,8 @@ def gauge(url: str, name: str) -> float:
 
 
 def until(true: Callable[[], Any], seconds: float = 60) -> None:
-    """Wait until something is so, asking again and again."""
+    """Wait until a condition holds, checking it again and again."""
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.005)

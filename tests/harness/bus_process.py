@@ -1,4 +1,4 @@
-"""`redkey bus serve` as a process of its own, to be asked, stopped and killed."""
+"""`redkey bus serve` as a process that tests can call, stop and kill."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class BusProcess:
         self.process.wait()
 
     def stop(self) -> int:
-        """Ask it to stop, and give its exit code."""
+        """Stop the bus and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Callers of use cases: everything that a server is made of, over a real data directory, without a door."""
+"""Callers of use cases: all parts of a server on a real data directory, without HTTP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Repeats = Literal["records", "parts", "bytes"]
 
 
 class Callers:
-    """Who calls, in the first workspace of a server."""
+    """The callers in the first workspace of a server."""
 
     def __init__(self, app: App) -> None:
         self.app, self.store = app, app.store
@@ -33,7 +33,7 @@ class Callers:
     def caller(
         self, *scopes: str, agent_id: str = "", idempotency_key: str = "", repeats: Repeats = "records"
     ) -> Caller:
-        """A caller with these scopes; with an idempotency key, as one who may repeat its request."""
+        """A caller with these scopes; with an idempotency key, its requests may be repeated."""
         actor = msgspec.structs.replace(self._principal.actor, scopes=frozenset(scopes), agent_id=agent_id)
         found = Caller(self.app.services)
         found.authenticated(msgspec.structs.replace(self._principal, actor=actor))
@@ -42,7 +42,7 @@ class Callers:
         return found
 
     def with_key(self, api_key: str) -> Caller:
-        """The holder of a real key, with the scopes and the agent that the ledger gives it."""
+        """The holder of a real key, with the scopes and the agent that the ledger records."""
         principal = self.app.keys.authenticate(api_key)
         assert principal is not None
         found = Caller(self.app.services)
@@ -50,7 +50,7 @@ class Callers:
         return found
 
     async def call(self, use: UseCase[Any, Any], *arguments: Any, caller: Caller | None = None, **named: Any) -> Any:
-        """The reply of a use case, once it is durable; the admin calls unless another caller is given."""
+        """The reply of a use case, once it is durable; the admin calls unless another caller is passed."""
         who = caller or self.admin
         return await who.reply(use(who, *arguments, **named))
 

@@ -1,8 +1,8 @@
-"""One of many processes that claim at once: opens its connections, waits for the word, then asks on all of them.
+"""One of many processes that claim at once: it opens its connections, waits for a line, then sends on all of them.
 
-`python -m tests.harness.claimers PLACE KEY CONNECTIONS`: it says `ready` when all connections stand. Each line on its
-standard input is a JSON list of [task, agent]; it sends one claim each, spread over the connections, all before the
-first answer is read, and prints one line of JSON: the answers in the same order.
+`python -m tests.harness.claimers PLACE KEY CONNECTIONS`: it prints `ready` when all connections are open. Each line on
+its standard input is a JSON list of [task, agent]; it sends one claim each, spread over the connections, all before it
+reads the first answer, and prints one line of JSON: the answers in the same order.
 """
 
 from __future__ import annotations

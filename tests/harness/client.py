@@ -33,12 +33,12 @@ class Reply:
 
 
 class Client:
-    """One caller with one key; `checked=False` for requests whose replies no document can promise."""
+    """One caller with one key; use `checked=False` for requests whose replies the document does not describe."""
 
     def __init__(self, url: str, key: str | None = None, *, checked: bool = True, uds: str | None = None) -> None:
         self.url, self.key, self._checked = url, key, checked
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        # Everything is plain HTTP on loopback: no time goes into loading certificates.
+        # Plain HTTP on loopback, so no certificates need to be loaded.
         transport = httpx2.HTTPTransport(uds=uds, verify=False)
         self.http = httpx2.Client(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS, transport=transport)
 
@@ -75,13 +75,13 @@ class Client:
 
 
 class Contract:
-    """An OpenAPI document that replies are held against."""
+    """An OpenAPI document that replies are validated against."""
 
     def __init__(self, document: dict[str, Any], page: str) -> None:
         self.document, self._page = document, page
         self._components = {"components": document["components"]}
         self.paths = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in document["paths"]]
-        # Paths without parameters come first: they mean what they say.
+        # Paths without parameters come first, because they are exact.
         self.paths.sort(key=lambda one: one[1].count("{"))
         self._validators: dict[str, jsonschema_rs.Draft202012Validator] = {}
 
@@ -93,14 +93,14 @@ class Contract:
         return None
 
     def check(self, method: str, path: str, reply: Reply) -> None:
-        """AssertionError when the document does not allow the reply."""
+        """Raise AssertionError if the document does not allow the reply."""
         operation = self.operation("GET" if method == "HEAD" else method, path)
         assert operation is not None, f"{method} {path} is not documented"
         response = operation["responses"].get(str(reply.status))
         assert response is not None, f"{method} {path} answered {reply.status}, which is not documented: {reply.text}"
         response = response_of(self.document, response)
         if not reply.content and reply.status in (202, 204):
-            # Nothing was sent, so there is nothing to hold against a schema.
+            # There is no body to validate.
             return
         content = response.get("content", {}).get(reply.media)
         assert content is not None, f"{method} {path} answered {reply.status} with {reply.media}, not documented"

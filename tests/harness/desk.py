@@ -1,6 +1,6 @@
-"""A desk: one workspace over a memory store and a clock set by hand; commands go in, outcomes come out.
+"""A desk: one workspace on a memory store with a manual clock; commands go in, outcomes come out.
 
-Everything but the event loop is the real thing: each command is decided, folded and committed in a unit of its own.
+Everything except the event loop is real: each command is decided, folded and committed in a unit of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUEUE = "queue_work"
 
 
 class HandClock:
-    """Time stands still until somebody moves it; the wall may step on its own."""
+    """Time advances only when a test moves it; the wall clock may be set separately."""
 
     def __init__(self, wall: int = START) -> None:
         self._wall, self._monotonic = wall, 0
@@ -50,7 +50,7 @@ class HandClock:
 
 
 class CountedIds:
-    """Ids in the order they were asked for; `lane` keeps several sources apart."""
+    """Ids in counting order; `lane` separates several sources."""
 
     def __init__(self, lane: int = 0) -> None:
         self._count = lane << 40
@@ -65,12 +65,12 @@ class CountedIds:
 
 
 def ref_of(text: str) -> Ref:
-    """How a wire names some text."""
+    """The reference of a text, as wires contain it."""
     return content.ref(content.body(text.encode()))
 
 
 class Desk:
-    """One workspace, and shorthands for what tests do with it."""
+    """One workspace, and shorthands for tests."""
 
     def __init__(self, clock: HandClock | None = None, disk: MemoryDisk | None = None, *, begin: bool = True) -> None:
         self.clock, self.ids = clock or HandClock(), CountedIds()
@@ -93,7 +93,7 @@ class Desk:
         idem: str = "",
         body: str = "",
     ) -> Outcome:
-        """The outcome of one command in a unit of its own; Refused when it may not be."""
+        """Run one command in a unit of its own; return its outcome, or raise Refused."""
         submission = Submission(
             self.topic,
             caller or self.admin,
@@ -121,7 +121,7 @@ class Desk:
         return outcome
 
     def tick(self, seconds: float = 0) -> list[Settled]:
-        """Let time pass, and what is due be recorded."""
+        """Let time pass, and record what is due."""
         self.clock.advance(seconds)
         before = self.world.sequence
         with self.store.write(self.topic) as unit:
@@ -131,11 +131,11 @@ class Desk:
         return self.records(before)
 
     def reload(self) -> None:
-        """Forget the world and read it from its rows."""
+        """Drop the world and load it from its rows."""
         self.world = load_world(self.store, self.topic)
 
     def records(self, after: int = 0) -> list[Settled]:
-        """The ledger after a place."""
+        """The records after a sequence."""
         found: list[Settled] = []
         while page := self.store.read(self.topic, after):
             found += map(settled, page)
@@ -148,7 +148,7 @@ class Desk:
     # Shorthands.
 
     def agent(self, slug: str, *roles: str, capabilities: tuple[str, ...] = ()) -> str:
-        """A registered agent with these roles, which are made when they are not there."""
+        """Register an agent with these roles; missing roles are created."""
         agent_id = "agt_" + self.ids.ulid()
         self.do(RegisterAgent(agent_id, slug, ref_of(slug), capabilities))
         for role in roles:
@@ -162,19 +162,19 @@ class Desk:
         return Actor(self.workspace_id, "key_" + agent_id[4:], frozenset({"agent"}), agent_id)
 
     def task(self, queue_id: str = QUEUE, **more: Any) -> str:
-        """A new task."""
+        """Create a task."""
         task_id = "task_" + self.ids.ulid()
         self.do(CreateTask(task_id, queue_id, ref_of(task_id), **more))
         return task_id
 
     def claim(self, task_id: str, agent_id: str, lease_seconds: int = 0) -> Settled:
-        """The outcome record of a claim."""
+        """Claim a task; return the record of the outcome."""
         found = self.do(ClaimTask(task_id, agent_id, lease_seconds)).first(*OUTCOMES)
         assert found is not None
         return found
 
     def hold(self, task_id: str, agent_id: str, lease_seconds: int = 0) -> str:
-        """The id of a claim that must be won."""
+        """Claim a task, which must succeed; return the claim id."""
         won = self.claim(task_id, agent_id, lease_seconds)
         assert won.wire["type"] == "task.claimed", won.wire
         claim_id: str = won.wire["payload"]["claim_id"]

@@ -12,13 +12,13 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-# What each distribution is built from, beside its pyproject.toml.
+# The sources of each distribution, besides its pyproject.toml.
 TREE = ("src", "contracts", "definitions", "examples/podcast", "fixtures", "schemas", "sdk/python")
 FILES = ("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml")
 
 
 def copy_tree(folder: Path) -> Path:
-    """Copy what is built: building needs no right to write in the checkout, and edits do not disturb it."""
+    """Copy the sources: a build then needs no write access to the checkout, and edits do not disturb it."""
     for name in TREE:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES:
@@ -27,7 +27,7 @@ def copy_tree(folder: Path) -> Path:
 
 
 class Environment:
-    """A fresh virtual environment that has some wheels and what their metadata asks for, and nothing else."""
+    """A new virtual environment with some wheels and their declared dependencies, and nothing else."""
 
     def __init__(self, place: Path, *wheels: Path) -> None:
         venv.create(place, with_pip=False, symlinks=True)

@@ -1,7 +1,7 @@
-"""A follower of everything that outlives its servers: where a stream ends, it goes on with the last id that it has.
+"""A follower of all events that survives its servers: when a stream ends, it resumes with the last id that it has.
 
-`python -m tests.harness.follower KEY PLACE...` follows at once, from the beginning of the ledger. A line on its
-standard input is a sequence: when it has come so far, it prints all sequences that it saw, in their order, and ends.
+`python -m tests.harness.follower KEY PLACE...` starts to follow at once, from the beginning of the ledger. A line on
+its standard input is a sequence: when it has read that far, it prints all sequences that it saw, in order, and ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.harness.load import AGAIN_SECONDS
 
 
 class Follower:
-    """What was seen of the ledger, and how far it has to go."""
+    """What was seen of the ledger, and how far to read."""
 
     def __init__(self, key: str, places: list[str]) -> None:
         self._key, self._places = key, cycle(places)
@@ -39,7 +39,7 @@ class Follower:
             try:
                 self._follow(next(self._places))
             except httpx2.HTTPError:
-                # Its server is gone, or not there yet.
+                # Its server is gone or not up yet.
                 threading.Event().wait(AGAIN_SECONDS)
 
     def _follow(self, place: str) -> None:
@@ -54,7 +54,7 @@ class Follower:
                 elif line.startswith("data: "):
                     is_event = True
                 elif not line:
-                    # Only here it is whole: an event that is cut before its end comes again with the next stream.
+                    # An event counts only when complete: one that is cut off comes again with the next stream.
                     if is_event:
                         self.seen.append(number)
                     is_event = False

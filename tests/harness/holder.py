@@ -1,7 +1,7 @@
-"""A holder: an agent's process that claims a task, and then does with it what it is told, whenever it wakes.
+"""A holder: an agent's process that claims a task and then performs the acts that it reads from standard input.
 
-`python -m tests.harness.holder PLACE KEY TASK AGENT LEASE_SECONDS` prints the claim's reply. Each line on its standard
-input is a JSON [act, body]: it does that with its claim and prints [status, reply].
+`python -m tests.harness.holder PLACE KEY TASK AGENT LEASE_SECONDS` prints the reply to the claim. Each line on its
+standard input is a JSON [act, body]: it performs the act on its claim and prints [status, reply].
 """
 
 from __future__ import annotations

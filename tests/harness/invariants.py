@@ -1,7 +1,7 @@
-"""The invariants of the ledger, each one function: they read records in order and raise AssertionError.
+"""The invariants of the ledger, one function each: they read records in order and raise AssertionError.
 
-Written from the documents, not from the code: what they know of states is read from the state-machine contract, and
-none of them calls a reducer. Every tier of tests runs them over every ledger it has made.
+They are written from the documents, not from the code: the states come from the state-machine contract, and no
+invariant calls a reducer. Every tier of tests runs them on every ledger that it has created.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_all(reader: Reader, topic: str) -> list[Record]:
 
 
 def check_topic(reader: Reader, topic: str, *, void_allowed: bool = False) -> list[Wire]:
-    """Everything that one topic alone can tell; its wires, for those who check more."""
+    """Check everything that one topic shows; return its wires for further checks."""
     records = read_all(reader, topic)
     chain_is_whole(records)
     wires = decode(records)
@@ -130,7 +130,7 @@ def only_listed_transitions(wires: Sequence[Wire]) -> None:
 
 
 def terminal_streams_are_immutable(wires: Sequence[Wire]) -> None:
-    """I4: nothing stands on a task's stream after its terminal wire."""
+    """I4: no wire follows the terminal wire on a task's stream."""
     ended: dict[str, int] = {}
     for place, wire in enumerate(wires, 1):
         stream = wire["stream"]["stream_id"]
@@ -141,8 +141,8 @@ def terminal_streams_are_immutable(wires: Sequence[Wire]) -> None:
 
 
 def attempts_are_answered_once(wires: Sequence[Wire]) -> None:
-    """I8: every attempt is won, missed or rejected, once; a miss names who held the task, or had completed it, at
-    some place between the attempt and its answer (on a sequenced store they stand together)."""
+    """I8: every attempt is won, missed or rejected, once; a miss names the claim that held or had completed the task at
+    some place between the attempt and its answer (on a sequenced store they are adjacent)."""
     asked: dict[str, str] = {}
     answered: dict[str, str] = {}
     winner: dict[str, tuple[str, str]] = {}
@@ -179,14 +179,14 @@ def attempts_are_answered_once(wires: Sequence[Wire]) -> None:
 
 
 def streams_have_no_gap(wires: Sequence[Wire]) -> None:
-    """On a sequenced store a stream counts 1, 2, 3 without gap, and no wire id stands twice."""
+    """On a sequenced store a stream counts 1, 2, 3 without gaps, and every wire id is unique."""
     counts: dict[str, int] = {}
     seen: set[str] = set()
     for place, wire in enumerate(wires, 1):
         stream = wire["stream"]["stream_id"]
         counts[stream] = counts.get(stream, 0) + 1
         assert wire["stream"]["stream_seq"] == counts[stream], f"{place}: {stream} counts {wire['stream']}"
-        assert wire["wire_id"] not in seen, f"{place}: the wire id stands twice"
+        assert wire["wire_id"] not in seen, f"{place}: the wire id is repeated"
         seen.add(wire["wire_id"])
 
 
@@ -201,13 +201,13 @@ def requests_are_recorded_once(wires: Sequence[Wire]) -> None:
 
 
 def chain_is_whole(records: Sequence[Record]) -> None:
-    """I6: sequences 1..n without gap, time and running hash follow each other."""
+    """I6: sequences 1..n without gaps; times and running hashes follow each other."""
     _, damages = verify_records(EMPTY_HEAD, Edge(), records)
     assert not damages, damages[:3]
 
 
 def rows_are_the_replay(reader: Reader, topic: str) -> None:
-    """I3: the rows that are stored are, byte for byte, what replay gives."""
+    """I3: the stored rows are, byte for byte, the result of a replay."""
     if rows_digest(reader, topic) != replay_digest(reader, topic):
         stored = {(row.kind, row.key): row for row in stored_rows(reader, topic)}
         given = replay_rows(reader, topic)
@@ -216,7 +216,7 @@ def rows_are_the_replay(reader: Reader, topic: str) -> None:
 
 
 def every_record_is_metered_once(reader: Reader, topic: str, records: Sequence[Record]) -> None:
-    """The meter counts what the ledger holds: every event once, with its bytes."""
+    """The usage counters match the ledger: every event is counted once, with its bytes."""
     counts = {name: amount for name, amount in counters_now(reader, topic).items() if name.startswith("type/")}
     events = sum(amount for name, amount in counts.items() if name.endswith("/events"))
     size = sum(amount for name, amount in counts.items() if name.endswith("/bytes"))
@@ -224,24 +224,24 @@ def every_record_is_metered_once(reader: Reader, topic: str, records: Sequence[R
 
 
 def is_recorded(records: Sequence[Record], sequence: int, wire: Wire) -> None:
-    """I2: what was acknowledged is on the ledger, where and as it was told."""
+    """I2: what was acknowledged is on the ledger, at the reported place and unchanged."""
     assert sequence <= len(records), f"record {sequence} of an acknowledged call is lost"
     assert json.loads(records[sequence - 1].wire) == wire, f"record {sequence} is not what was acknowledged"
 
 
 def follower_saw_everything(seen: Sequence[int], head: int) -> None:
-    """I11: a tailing reader has seen every record once, in order, without gap."""
+    """I11: a follower has seen every record once, in order, without gaps."""
     assert list(seen) == list(range(1, head + 1))
 
 
 def no_foreign_bytes(answer: bytes, canaries: Iterable[bytes]) -> None:
-    """I14: nothing of another tenant stands in an answer."""
+    """I14: an answer contains nothing of another tenant."""
     found = [canary for canary in canaries if canary in answer]
     assert not found, found
 
 
 def no_secrets(records: Iterable[Record], patterns: Iterable[bytes]) -> None:
-    """I15: no secret stands on the ledger."""
+    """I15: the ledger contains no secret."""
     for record in records:
         found = [pattern for pattern in patterns if pattern in record.wire]
         assert not found, (record.sequence, found)

@@ -1,7 +1,7 @@
-"""Work without end for servers that die: agents that create, claim and end tasks, and write down what they saw.
+"""Endless load for servers that are killed: agents that create, claim and end tasks, and log what they saw.
 
-`python -m tests.harness.load LOG KEY WORKERS SEED PLACE...`: says `ready`, then works until its standard input ends.
-A call that gets no answer is sent again, to any of the places, with the same idempotency key, until it is answered.
+`python -m tests.harness.load LOG KEY WORKERS SEED PLACE...` prints `ready`, then works until its standard input ends.
+A call without an answer is sent again, to any of the places, with the same idempotency key, until it is answered.
 LOG is the history: a line of JSON before each call (`invoke`) and one for its answer (`ok`).
 """
 
@@ -23,7 +23,7 @@ AGAIN_SECONDS = 0.01
 
 
 class Client:
-    """A caller that does not give up."""
+    """A caller that retries until it gets an answer."""
 
     def __init__(self, log: IO[str], key: str, places: list[str], random: Random, name: str) -> None:
         self._log, self._key, self._places, self._random, self._name = log, key, places, random, name
@@ -31,7 +31,7 @@ class Client:
         self._count = 0
 
     async def post(self, path: str, body: Any) -> Any:
-        """The answer of a call, whatever it is; written down before anybody builds on it."""
+        """Send a call until it is answered; the answer is logged before it is used."""
         self._count += 1
         key = f"{self._name}-{self._count}"
         data = request("POST", path, self._key, body, idempotency_key=key)
@@ -48,7 +48,7 @@ class Client:
         self._log.write(json.dumps(line) + "\n")
 
     async def _send(self, data: bytes) -> Reply | None:
-        """One try: None when nobody knows what became of it."""
+        """Send once; None if it is unknown whether the server handled it."""
         try:
             if self._connection is None:
                 self._connection = await Connection.open(self._random.choice(self._places))
@@ -64,7 +64,7 @@ class Client:
 
 
 class Worker:
-    """An agent that works, sometimes on what others want too."""
+    """An agent that works, sometimes on tasks that others want too."""
 
     def __init__(self, client: Client, random: Random, tasks: list[str], name: str) -> None:
         self._client, self._random, self._tasks, self._name = client, random, tasks, name
@@ -77,7 +77,7 @@ class Worker:
             created = await post(f"/queues/{QUEUE}/tasks", {"title": "Under load"})
             self._tasks.append(created["taskId"])
             if random.random() < 0.5:
-                # One of the newest: others are after it too.
+                # Choose one of the newest tasks, because others try to claim it too.
                 task = random.choice(self._tasks[-8:])
                 told = await post(f"/tasks/{task}/claim", {"agentId": agent, "leaseSeconds": 600})
             else:
@@ -87,13 +87,13 @@ class Worker:
         self._client.close()
 
     async def _work(self, claim: str, agent: str) -> Any:
-        """Do something with a claim; the claim that came with its end."""
+        """Act on a claim; return the claim that came with its end, if any."""
         post, random = self._client.post, self._random
         if random.random() < 0.5:
             await post(f"/claims/{claim}/start", {})
         if random.random() < 0.2:
             await post(f"/claims/{claim}/release", {})
-            # What was let go cannot be ended.
+            # A released task cannot be completed.
             await post(f"/claims/{claim}/complete", {})
             return None
         following = {"claimNext": {"queueId": QUEUE}} if random.random() < 0.4 else {}

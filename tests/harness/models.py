@@ -1,7 +1,7 @@
 """A model server on the loopback: Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini.
 
-A test scripts what the model says; the server speaks the protocol that it is asked in, streamed where the request
-asks for a stream. One script therefore serves every executor and the real command lines.
+A test scripts the model's answers; the server answers in the protocol of the request, streamed if the request asks for
+a stream. So one script works for every executor and the real command lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """One turn of the model: words, tool calls, and what it used."""
+    """One turn of the model: text, tool calls, and usage."""
 
     text: str = ""
     tools: tuple[tuple[str, dict[str, Any]], ...] = ()
@@ -40,7 +40,7 @@ MODEL_PATHS = ("/v1/messages", "/v1/chat/completions", "/v1/responses")
 
 
 class ModelServer:
-    """What was asked, and what is answered."""
+    """The requests that were received, and the answers."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -58,7 +58,7 @@ class ModelServer:
 
 @contextlib.contextmanager
 def model_server(answer: Answer) -> Iterator[ModelServer]:
-    """A model server for the length of a block."""
+    """Run a model server for the duration of a block."""
     served = ModelServer(answer)
 
     class Handler(_Handler):
@@ -90,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
         gemini = ":generateContent" in path or ":streamGenerateContent" in path
         if path not in MODEL_PATHS and not gemini:
-            # Command lines call home for other things; none of it is the model's.
+            # Command lines also send other requests, which do not concern the model.
             self._send(200, b'{"input_tokens": 1}', "application/json")
             return
         number = self.model.take(body, {name.lower(): value for name, value in self.headers.items()})
@@ -216,7 +216,7 @@ def _chat_stream(reply: Reply, model: str) -> Iterator[bytes]:
         return _event({**plain, "choices": [{"index": 0, "delta": delta, "finish_reason": ended}], "usage": None})
 
     yield b": hello\n\n" + chunk({"role": "assistant", "content": ""})
-    # In halves, as real servers cut words and arguments anywhere.
+    # In halves, as real servers split text and arguments anywhere.
     middle = len(reply.text) // 2
     for part in (reply.text[:middle], reply.text[middle:]):
         if part:

@@ -1,4 +1,4 @@
-"""An office: a coordinator over any store, with a workspace, a queue and agents; what tests of the write path need."""
+"""An office: a coordinator on any store, with a workspace, a queue and agents, for tests of the write path."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Office:
         self.topic, self.admin = "", Actor("", "", frozenset())
 
     async def begin(self, workspace_id: str = "") -> Office:
-        """Make a workspace with a queue."""
+        """Create a workspace with a queue."""
         self.topic = self.store.create_topic()
         workspace_id = workspace_id or "wk_" + self.ids.ulid()
         self.admin = Actor(workspace_id, ADMIN_KEY, frozenset({"admin"}))
@@ -38,7 +38,7 @@ class Office:
         return self
 
     def open(self, topic: str, workspace_id: str) -> Office:
-        """Work in a workspace that is there already."""
+        """Use an existing workspace."""
         self.topic = topic
         self.admin = Actor(workspace_id, ADMIN_KEY, frozenset({"admin"}))
         return self
@@ -47,7 +47,7 @@ class Office:
         return await self.coordinator.submit(self.topic, caller or self.admin, command, **more)
 
     def ask(self, command: Any, caller: Actor | None = None, **more: Any) -> asyncio.Task[Outcome]:
-        """Ask without waiting for the answer; the request has arrived when the loop has turned once."""
+        """Submit a command without waiting for its answer; it has arrived after one turn of the loop."""
         return asyncio.ensure_future(self.do(command, caller, **more))
 
     async def agent(self, slug: str, *roles: str) -> str:
@@ -91,7 +91,7 @@ class Office:
 
 
 async def turns(count: int = 20) -> None:
-    """Let the event loop turn, so that everything that is ready happens."""
+    """Let the event loop run some turns, so that everything that is ready happens."""
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -103,7 +103,7 @@ def claimed_task(outcome: Outcome) -> str | None:
 
 
 def two_offices() -> tuple[Office, Office]:
-    """Two coordinators over one disk, in one event loop: every order of their units can be had."""
+    """Two coordinators on one disk, in one event loop, so that tests can order their units as they like."""
     disk, clock = MemoryDisk(), HandClock()
     one, other = (Office(MemoryStore(clock, disk), CountedIds(lane)) for lane in (1, 2))
     return one, other

@@ -10,10 +10,10 @@ _EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def lasting_port() -> int:
-    """A free port that no other process gets by asking for any port.
+    """A free port that the kernel does not assign to other processes.
 
-    The kernel gives the ports of its ephemeral range to everybody who connects or listens. A server that stops there
-    may find its port taken when it comes back. The draw is the system's: both workers of a test run have the same seed.
+    The kernel assigns ports of its ephemeral range to every process that connects or listens, so a server that stops
+    could find its port taken when it restarts. The choice is random: both workers of a test run share a seed.
     """
     low, high = map(int, _EPHEMERAL.read_text().split()) if _EPHEMERAL.exists() else (32768, 60999)
     ports = [port for port in range(20_000, 65_536) if not low <= port <= high] or list(range(20_000, 65_536))

@@ -1,4 +1,4 @@
-"""Client processes for the races: started together, told when to go, ended whatever happens."""
+"""Client processes for the races: started together, given a start signal, and always ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 120.0
 
 
 class Process:
-    """A script of this folder at work: lines in, lines out."""
+    """A running script of this folder: lines in, lines out."""
 
     def __init__(self, module: str, *arguments: object) -> None:
         self.process = subprocess.Popen(
@@ -35,7 +35,7 @@ class Process:
         stream.flush()
 
     def hear(self) -> str:
-        """The next line; AssertionError when the process ended instead, or took too long and was ended."""
+        """The next line; AssertionError if the process ended instead, or took too long and was killed."""
         patience = threading.Timer(PATIENCE_SECONDS, self.process.kill)
         patience.start()
         line = self._stream(self.process.stdout).readline()
@@ -44,12 +44,12 @@ class Process:
         return line.rstrip("\n")
 
     def finish(self) -> None:
-        """Nothing more will be said to it: let it end."""
+        """Close its standard input and let it end."""
         self._stream(self.process.stdin).close()
         assert self.process.wait(60) == 0
 
     def end(self) -> None:
-        """End it, however it stands: stopped, running, gone."""
+        """Kill it, whether it is stopped, running or gone."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -64,7 +64,7 @@ class Process:
 
 @contextmanager
 def processes() -> Iterator[list[Process]]:
-    """A list to put processes into; they end with the block."""
+    """A list for processes; they are ended with the block."""
     running: list[Process] = []
     try:
         yield running
@@ -74,7 +74,7 @@ def processes() -> Iterator[list[Process]]:
 
 
 def open_files() -> int:
-    """How many files a process may have open; processes that are started from here get as many."""
+    """How many files a process may have open; child processes get the same limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if hard == resource.RLIM_INFINITY else hard
     if soft < wanted:

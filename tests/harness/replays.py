@@ -1,4 +1,4 @@
-"""Replay of wires that tests hold as JSON: they are typed on the way, as a reader of a ledger does it."""
+"""Replay of wires that tests have as JSON: they are converted to structs first, as a reader of a ledger does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Wire = dict[str, Any]
 
 
 class Replayed(reducers.Replayed):
-    """The state after some wires; `apply` folds one more."""
+    """The state after some wires; `apply` folds another one."""
 
     def apply(self, wire: Wire | AnyWire) -> str | None:
         return super().apply(wire_from(wire) if isinstance(wire, dict) else wire)

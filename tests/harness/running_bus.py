@@ -1,4 +1,4 @@
-"""A bus that runs in a thread of this process: real sockets, a real file, and a way into its loop."""
+"""A bus that runs in a thread of this process: real sockets, a real file, and access to its event loop."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from redkey.bus.home_bus import HomeBus
 from redkey.bus.limits import BusLimits
-from redkey.bus.runtime.relay import Policy
-from redkey.bus.standing import StandingBus
+from redkey.bus.runtime.relay import RelayPolicy
 from tests.harness.weave import Link, join
 
 T = TypeVar("T")
 
 
 class Running:
-    """A bus over a home."""
+    """A bus in a home directory."""
 
-    def __init__(self, home: Path, limits: BusLimits | None = None, policy: Policy | None = None) -> None:
+    def __init__(self, home: Path, limits: BusLimits | None = None, policy: RelayPolicy | None = None) -> None:
         self.home, self._limits, self._policy = home, limits, policy
         self.failures: list[BaseException] = []
         self._thread: threading.Thread | None = None
@@ -32,14 +32,14 @@ class Running:
         self.stop()
 
     def start(self) -> None:
-        self.standing = StandingBus(self.home, self.failures.append, limits=self._limits, policy=self._policy)
+        self.home_bus = HomeBus(self.home, self.failures.append, limits=self._limits, policy=self._policy)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
-        self.wait(self.standing.start())
+        self.wait(self.home_bus.start())
 
     def start_and_clean(self) -> None:
-        """Start where that must fail, and leave no thread behind."""
+        """Start a bus that is expected to fail, and leave no thread behind."""
         try:
             self.start()
         finally:
@@ -47,7 +47,7 @@ class Running:
                 self._end()
 
     def stop(self) -> None:
-        self.wait(self.standing.stop())
+        self.wait(self.home_bus.stop())
         self._end()
 
     def _end(self) -> None:
@@ -57,7 +57,7 @@ class Running:
         self._loop.close()
 
     def inside(self, work: Callable[[], T]) -> T:
-        """Do something in the bus's loop."""
+        """Run a function in the event loop of the bus."""
 
         async def run() -> T:
             return work()
@@ -80,5 +80,5 @@ class Running:
         self._loop.run_forever()
 
     def wait(self, work: Any) -> Any:
-        """Await something in the bus's loop."""
+        """Await a coroutine in the event loop of the bus."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)

@@ -1,4 +1,4 @@
-"""Plans and their runs for tests: short plans, a desk that runs them, and the questions tests ask about a run."""
+"""Plans and their runs for tests: short plans, a desk that runs them, and shorthands to inspect a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Plan = dict[str, Any]
 
 
 def step(key: str, *upstream: str, role: str = "writer", **more: Any) -> dict[str, Any]:
-    """One task of a plan, valid as it is."""
+    """One valid task of a plan."""
     return {
         "id": key,
         "title": f"Write {key}",
@@ -76,15 +76,15 @@ class RunDesk(Desk):
         return LedgerPast(self.store, self.topic).workflow(run)
 
     def planned(self, key: str) -> Task:
-        """The task of that id in the plan, as it stands."""
+        """The current state of the plan's task with this id."""
         return next(task for task in self.world.tasks.values() if task.plan_task == key)
 
     def states(self) -> dict[str, str]:
-        """The state of every task that has been opened and is remembered."""
+        """The state of every task that was opened and is still in memory."""
         return {task.plan_task: task.state for task in self.world.tasks.values() if task.workflow_id == self.run}
 
     def steps(self) -> dict[str, str]:
-        """Where each step of the live run stands."""
+        """The state of each step of the live run."""
         run = self.world.runs[self.run]
         return {task.id: run.steps[index].state for index, task in enumerate(run.plan.tasks)}
 
@@ -93,11 +93,11 @@ class RunDesk(Desk):
         return self.hold(self.planned(key).task_id, self.workers[worker])
 
     def finish(self, key: str, worker: int = 0) -> Outcome:
-        """A worker does a task of the plan."""
+        """A worker completes a task of the plan."""
         return self.do(CompleteClaim(self.take(key, worker)))
 
     def break_down(self, key: str, kind: str = "error", worker: int = 0) -> Outcome:
-        """A worker fails at a task of the plan."""
+        """A worker fails a task of the plan."""
         return self.do(FailClaim(self.take(key, worker), kind, ref_of("it broke")))
 
     def get_stuck(self, key: str, worker: int = 0) -> Outcome:

@@ -1,4 +1,4 @@
-"""What many tests of the runner begin with: the reference card and a brief for it."""
+"""The setup of many runner tests: the reference card and a brief for it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def quinns_brief(**payload: Any) -> Brief:
 
 
 def assignment(**more: Any) -> Assignment:
-    """An assignment of which only what matters is given."""
+    """An assignment with defaults for everything that is not passed."""
     plain = {
         "task_id": "task_1",
         "queue_id": "queue_q",

@@ -1,4 +1,4 @@
-"""A scene for whole runs: a real server, `redkey run` processes, agents that are shell scripts and Python functions."""
+"""A scene for whole runs: a real server, `redkey run` processes, and agents as shell scripts and Python functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Runner:
         self.process, self._log = process, log
 
     def told(self) -> list[dict[str, Any]]:
-        """What it has told so far, whole lines only."""
+        """Its complete output lines so far."""
         lines = (self._log.read_text().rpartition("\n")[0]).splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
@@ -49,7 +49,7 @@ class Runner:
 
 
 class Scene:
-    """What runs against a server: on a queue of its own, under names of its own."""
+    """A server with a queue and agent names of its own."""
 
     def __init__(self, directory: Path, server: Server, queue: str = "work", suffix: str = "") -> None:
         self.directory, self.server, self.queue, self.suffix = directory, server, queue, suffix
@@ -81,21 +81,21 @@ class Scene:
         return path
 
     def run(self, *arguments: str, card: str = "quinn", **environment: str) -> Runner:
-        """Begin a runner, and wait until it is ready. A failed task of the queue is not tried again by itself."""
+        """Start a runner and wait until it is ready. Failed tasks of the queue are not retried automatically."""
         self.ensure_queue()
         work = str(self.directory / f"work-{card}")
         command = ["--card", str(self.card(card)), "--queue", self.queue, "--work", work]
         return self.start([*command, "--memory", "words", *arguments], **environment)
 
     def start(self, arguments: list[str], *, under: Sequence[str] = (), **environment: str) -> Runner:
-        """Begin a runner of one agent, and wait until it is ready."""
+        """Start a runner of one agent and wait until it is ready."""
         runner = self.begin(arguments, under=under, **environment)
         until(lambda: "ready" in runner.events() or runner.process.poll() is not None, PATIENCE_SECONDS)
         assert runner.process.poll() is None, runner.log()
         return runner
 
     def begin(self, arguments: list[str], *, under: Sequence[str] = (), **environment: str) -> Runner:
-        """Begin a `redkey run` process; `under` is a command that runs the rest of its arguments."""
+        """Start a `redkey run` process; `under` is a command that runs the rest of its arguments."""
         log = self.directory / f"runner-{len(self._runners)}.log"
         command = [*under, sys.executable, "-m", "redkey", "run", "--json", *arguments]
         clean = {key: value for key, value in os.environ.items() if not key.startswith("REDKEY_")}
@@ -109,7 +109,7 @@ class Scene:
         return runner
 
     def script(self, name: str, text: str) -> str:
-        """A shell script; the command that runs it."""
+        """Write a shell script; return the command that runs it."""
         path = self.directory / name
         path.write_text(text)
         return f"sh {path}"
@@ -119,7 +119,7 @@ class Scene:
             self.rk.queues.create(self.queue)
 
     def task(self, title: str = "Do it", **more: Any) -> str:
-        """A task on the queue, by its id."""
+        """Create a task in the queue; return its id."""
         self.ensure_queue()
         return self.rk.tasks.create(self.queue, title=title, **more).task_id
 
@@ -127,12 +127,12 @@ class Scene:
         return self.rk.tasks.get(task_id).state
 
     def ends(self, task_id: str, state: str) -> Any:
-        """The task, once it is in this state; told with everything when it does not come to that."""
+        """Wait for a task to reach a state; on failure, the error contains its details and all logs."""
         self.wait(lambda: self.state(task_id) == state, PATIENCE_SECONDS, task_id)
         return self.rk.tasks.get(task_id)
 
     def wait(self, true: Callable[[], Any], seconds: float, *tasks: str) -> None:
-        """Wait until something is so; told with these tasks and all logs when it does not come to that."""
+        """Wait for a condition; on failure, the error contains these tasks and all logs."""
         try:
             until(true, seconds)
         except AssertionError:
@@ -141,14 +141,14 @@ class Scene:
             raise AssertionError("\n".join([*shown, *logs])) from None
 
     def until_told(self, runner: Runner, event: str) -> None:
-        """Wait until a runner has told of an event."""
+        """Wait until a runner has printed an event."""
         try:
             until(lambda: event in runner.events(), PATIENCE_SECONDS)
         except AssertionError:
             raise AssertionError(f"no {event!r}:\n{runner.log()}") from None
 
     def types(self, task_id: str) -> list[str]:
-        """The types of a task's own events, in order, but for those of its claims."""
+        """The types of a task's own events, in order, without those of its claims."""
         return [one.type for one in self.rk.tasks.events(task_id) if one.type.startswith(("task.", "artifact."))]
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class Scene:
 
 @contextlib.contextmanager
 def scene(directory: Path, server: Server, queue: str = "work", suffix: str = "") -> Iterator[Scene]:
-    """A scene for the length of a block; its runners are ended whatever happens."""
+    """A scene for the duration of a block; its runners are always ended."""
     made = Scene(directory, server, queue, suffix)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""Samples of secrets, put together when the tests run: no file of the repository holds the shape of one."""
+"""Samples of secrets, composed at run time: no file of the repository contains text in the format of a secret."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def uuid() -> str:
     return "-".join(of(HEX, count) for count in (8, 4, 4, 4, 12))
 
 
-# The name of the shape -> texts that hold such a secret.
+# The name of a format -> texts that contain such a secret.
 SAMPLES: dict[str, list[str]] = {
     "redkey_key": ["rk" + "_" + of(UPPER, 16) + "_" + of(ALNUM, 43)],
     "private_key": [

@@ -8,12 +8,12 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.harness.client import Client
+from tests.harness.patience import Patience
 
 PATIENCE_SECONDS = 60.0
 
@@ -28,11 +28,11 @@ class Server:
         self.key = str(json.loads((data / "credentials.json").read_text())["apiKey"])
 
     def client(self, key: str | None = None) -> Client:
-        """A caller with a key, the first one by default; every reply is held against the server's OpenAPI."""
+        """A caller with a key, by default the first one; every reply is validated against the server's OpenAPI."""
         return Client(self.url, key or self.key)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Ask the process to stop, wait for it, and give its exit code."""
+        """Ask the process to stop, wait for it, and return its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(PATIENCE_SECONDS)
@@ -51,7 +51,7 @@ def begin(
 ) -> Server:
     """Start a server on `directory/data` and wait until it answers."""
     ready_file, log = directory / f"{name}.ready", directory / f"{name}.log"
-    # One that a killed server left would tell of that server.
+    # A file that a killed server left would describe that server.
     ready_file.unlink(missing_ok=True)
     data = directory / "data"
     command = [*python, "-m", "redkey", "serve", "--data", str(data), "--port", "0"]
@@ -65,7 +65,7 @@ def begin(
     try:
         return Server(process, _wait(process, ready_file, log), data, log)
     except BaseException:
-        # Nobody would know of it.
+        # Kill it, or it would keep running unnoticed.
         process.kill()
         process.wait()
         raise
@@ -80,7 +80,7 @@ def serving(
     name: str = "server",
     python: Sequence[str] = (sys.executable,),
 ) -> Iterator[Server]:
-    """A server for the length of a block; it is stopped whatever happens."""
+    """A server for the duration of a block; it is always stopped."""
     server = begin(directory, *arguments, environment=environment, config=config, name=name, python=python)
     try:
         yield server
@@ -91,11 +91,11 @@ def serving(
 
 
 def _wait(process: subprocess.Popen[bytes], ready_file: Path, log: Path) -> dict[str, object]:
-    """What the ready file says, once it is there; the process's end wakes too."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    """The content of the ready file, once it exists; also returns when the process ends."""
+    patience = Patience(process.pid, seconds=PATIENCE_SECONDS)
     descriptor = os.pidfd_open(process.pid)
     try:
-        while time.monotonic() < deadline:
+        while not patience.is_over:
             if ready_file.exists():
                 found: dict[str, object] = json.loads(ready_file.read_text())
                 return found

@@ -1,4 +1,4 @@
-"""A small log in memory: records, tree, signers and witnesses, for tests that make receipts and break them."""
+"""A small log in memory: records, tree, signers and witnesses, for tests that create receipts and break them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A small store with a bit of everything, made by real commands through the coordinator, the same bytes every time.
+"""A small store with one of everything, created by real commands through the coordinator, always with the same bytes.
 
 Tasks, claims, artifacts, a run of a plan, a large body as a file, an erased one, two generations of keys, checkpoints,
-a witness: all of it in as few records as it takes, so that every bit of it can be tried. It is copied while it is open,
-when a part of it stands in the database and the last units in the log alone, and once more when it was closed.
+a witness: all in as few records as possible, so that tests can flip every bit of it. It is copied while it is open,
+when part of it is in the database and the last units are only in the log, and again after it was closed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SeededKeys:
 
 
 def small_stores(folder: Path) -> tuple[Path, Path]:
-    """Two copies of the store: as a process that died has left it, and as one that has closed it."""
+    """Two copies of the store: as a killed process leaves it, and after it was closed."""
     made, died, closed = folder / "made", folder / "died", folder / "closed"
     with SqliteStore(made, CountedClock()) as store:
         asyncio.run(live(store))
@@ -100,7 +100,7 @@ async def _live(office: Office, signing: Signing) -> None:
     await _run_a_plan(office)
     old = signing.signers[0].verifier
     signing.add_signer()
-    # The log is emptied here: what comes after this stands in it alone.
+    # The log is emptied here, so later units are only in the log.
     await office.do(EraseContent(secret.sha256))
     signing.retire_signer(old)
     claimed = (await office.do(ClaimNext(QUEUE, agent_id))).first("task.claimed")
@@ -115,7 +115,7 @@ async def _live(office: Office, signing: Signing) -> None:
 
 
 def _witness(office: Office, signing: Signing) -> None:
-    """Somebody cosigns the last checkpoint."""
+    """A witness cosigns the last checkpoint."""
     witness = Signer("witness.example/w", Ed25519PrivateKey.from_private_bytes(bytes(32)), COSIGNATURE)
     ((_, note),) = office.store.checkpoints(office.topic, 1)
     line = cosign(witness, open_checkpoint(note)[1].text, 1_790_000_000).line()

@@ -1,6 +1,6 @@
-"""A world as plain values, so that two of them can be compared: what may differ without meaning is left out.
+"""A world as plain values, to compare two of them without differences that mean nothing.
 
-Left out are entries that lazily wait to be dropped (stale timers, stale offers, dependents that have ended) and what
+It leaves out entries that will be dropped later (stale timers, stale offers, dependents that have ended) and data that
 rows hold instead of memory (misses of a loaded world).
 """
 
@@ -94,7 +94,7 @@ def _offers(world: World) -> list[tuple[str, Any, tuple[int, int, str]]]:
 
 
 def _timers(world: World) -> list[tuple[int, str, str]]:
-    """What time will bring as things stand; whether an agent is lost is asked again and again until it is."""
+    """The timers that still apply; the check for a lost agent repeats until it is lost."""
     held = set()
     for when, kind, key in world.timers:
         task = world.tasks.get(key)

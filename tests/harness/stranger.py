@@ -1,4 +1,4 @@
-"""A caller that knows nothing of RedKey but its documents: plain HTTP requests by the standard library."""
+"""A caller that knows only RedKey's documents: plain HTTP requests with the standard library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TIMEOUT_SECONDS = 70.0
 
 
 class Answer:
-    """What came back: status, headers, and the body as JSON where it is JSON."""
+    """An answer: status, headers, and the body, parsed if it is JSON."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status, self.headers, self.body = response.status, response.headers, response.read()
@@ -26,7 +26,7 @@ class Answer:
 
 
 class Stranger:
-    """Sends requests as they are written in a document: method, path, body."""
+    """Sends requests as documents describe them: method, path, body."""
 
     def __init__(self, url: str, key: str = "") -> None:
         self.url, self.key = url, key
@@ -34,7 +34,7 @@ class Stranger:
     def __call__(
         self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None, raw: str | None = None
     ) -> Answer:
-        """`raw` is a body that is sent as it is, of the content type in `headers`."""
+        """`raw` is a body that is sent unchanged, with the content type in `headers`."""
         target = urlsplit(self.url)
         sent = {"host": target.netloc, **({"authorization": f"Bearer {self.key}"} if self.key else {})}
         data = raw.encode() if raw is not None else None if body is None else json.dumps(body).encode()
@@ -48,7 +48,7 @@ class Stranger:
             connection.close()
 
     def ok(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of a request that succeeds."""
+        """Send a request that must succeed; return its JSON."""
         answer = self(method, path, body)
         assert answer.status in (200, 201), f"{method} {path}: {answer.status} {answer.text}"
         return answer.json

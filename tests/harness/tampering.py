@@ -1,4 +1,4 @@
-"""What somebody with the files in hand can do to a data directory while nobody has it open."""
+"""Attacks on the files of a closed data directory, as someone with access to them could do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASE = 1 << 40
 
 
 def sql(directory: Path, statement: str, *parameters: Any) -> list[Any]:
-    """Run one statement on the database, beside the store."""
+    """Run one statement directly on the database."""
     connection = sqlite3.connect(directory / "redkey.db", isolation_level=None)
     try:
         return connection.execute(statement, parameters).fetchall()
@@ -35,7 +35,7 @@ def records(directory: Path) -> list[Record]:
 
 
 def swap(directory: Path, first: int, second: int) -> None:
-    """Let two records change places, with all that is kept of them but their positions."""
+    """Exchange two records with all their columns except their positions."""
     for one, other in ((first, -1), (second, first), (-1, second)):
         sql(directory, "UPDATE record SET position = ? WHERE position = ?", BASE + other, BASE + one)
 
@@ -43,8 +43,8 @@ def swap(directory: Path, first: int, second: int) -> None:
 def rewrite(
     directory: Path, sequence: int, change: Callable[[bytes], bytes], *, drop: bool = False, add: bool = False
 ) -> None:
-    """Change (or leave out) one record, or `add` what it is changed to after it, and work out everything anew that
-    nobody signed: hashes and tiles, and the times of what comes after."""
+    """Change (or remove) one record, or `add` the changed one after it, and recompute everything that is not signed:
+    hashes and tiles, and the times of later records."""
     before = records(directory)
     subjects = dict(sql(directory, "SELECT position, subjects FROM record"))
     kept = [
@@ -78,7 +78,7 @@ def _wire_id(wire: bytes) -> str:
 
 
 def sign_again(directory: Path, signer: Signer, *, size: int | None = None) -> None:
-    """Replace the newest checkpoint by one of these records that another key has signed."""
+    """Replace the newest checkpoint with one of the current records, signed by another key."""
     here = records(directory)
     size = len(here) if size is None else size
     ((old, note),) = sql(directory, "SELECT size, note FROM checkpoint ORDER BY size DESC LIMIT 1")

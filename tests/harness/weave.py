@@ -1,6 +1,6 @@
-"""A Weave client of protocol v0 written from the protocol alone: a socket, lines, JSON. It imports nothing of RedKey.
+"""A Weave client of protocol v0, written from the protocol alone: a socket, lines, JSON. It imports nothing of RedKey.
 
-Run as a script it speaks every command to a bus and says what went wrong: `python weave.py HOME`.
+As a script (`python weave.py HOME`) it sends every command to a bus and prints what went wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 class Link:
-    """One connection; lines that are no answers are kept in `heard`."""
+    """One connection; lines that are not answers are stored in `heard`."""
 
     def __init__(self, path: Any, seconds: float = PATIENCE_SECONDS) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -39,7 +39,7 @@ class Link:
         self.socket.sendall(data)
 
     def line(self) -> dict[str, Any]:
-        """The next line; EOFError when there is none."""
+        """The next line; EOFError if there is none."""
         while b"\n" not in self._buffer:
             data = self.socket.recv(65536)
             if not data:
@@ -50,7 +50,7 @@ class Link:
         return found
 
     def tell(self, kind: str, src: str, **fields: Any) -> str:
-        """Send a request without waiting; its id."""
+        """Send a request without waiting; return its id."""
         key = fields.pop("id", None) or str(uuid.uuid4())
         moment = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
         envelope = {"v": 0, "type": kind, "id": key, "ts": moment, "src": src, **fields}
@@ -72,7 +72,7 @@ class Link:
         return self.answer(self.tell(kind, src, **fields))
 
     def take(self, *kinds: str) -> dict[str, Any]:
-        """The next line that is of one of these types and nobody's answer."""
+        """The next line of one of these types that is not an answer."""
         while True:
             for index, one in enumerate(self.heard):
                 if one["type"] in kinds:
@@ -99,7 +99,7 @@ class Link:
 
 
 def socket_of(home: Path, session: str) -> Path:
-    """Where an existing client sends what concerns a session."""
+    """The socket to which an existing client sends requests about a session."""
     own = home / "sessions" / session / "coord.sock"
     return own if own.exists() else home / "coord.sock"
 
@@ -113,7 +113,7 @@ def join(path: Any, session: str, agent: str, name: str | None = None) -> Link:
 
 
 def speak_everything(home: Path) -> list[str]:
-    """Use every command once, and give what was seen."""
+    """Use every command once; return what failed."""
     seen = []
     main = home / "coord.sock"
     with Link(main) as link:

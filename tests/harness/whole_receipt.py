@@ -1,4 +1,4 @@
-"""One receipt with everything a receipt can carry, and the policy under which all its levels hold."""
+"""One receipt with every possible part, and the policy under which all its levels hold."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def whole_note() -> Note:
 
 @cache
 def anchor_rows() -> list[dict[str, Any]]:
-    """Rows of a public topic: something else, the anchored checkpoint, something else."""
+    """Rows of a public topic: another message, the anchored checkpoint, another message."""
     head, rows = EMPTY_HEAD, []
     messages = (b"hello", anchor_message(whole_log().checkpoint()), b"more")
     for number, message in enumerate(messages):
@@ -72,7 +72,7 @@ def judged(document: Any, policy: Policy | None = None) -> Verdict:
 
 
 def refused(document: Any, codes: Sequence[str] = (), policy: Policy | None = None) -> Verdict:
-    """The verdict on a receipt that must not pass, and must say why; `codes` are reasons that must be among it."""
+    """The verdict on a receipt that must fail with reasons; `codes` must be among them."""
     policy = whole_policy() if policy is None else policy
     verdict = judged(document, policy)
     assert not verdict.holds(*policy.asked), "a changed receipt passed"

@@ -1,8 +1,8 @@
-"""The witness check: the ledger's own order shows that the calls could have happened one after another.
+"""The witness check: the ledger's order shows that the calls could have happened one after another.
 
-Given what clients saw (when each call began and ended, and what it was answered) and the ledger: every acknowledged
-call is on the ledger as it was told; what was answered without a record was true at some moment while the call was
-under way; and a call that began after another had ended stands after it. One sort and one sweep.
+It compares what clients saw (when each call began and ended, and its answer) with the ledger: every acknowledged call
+is on the ledger as answered; an answer without a record was true at some moment during the call; and a call that began
+after another had ended comes after it. It takes one sort and one sweep.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LETS_GO = (
 
 @dataclass
 class Call:
-    """One call of a client, with all its retries. `told` is None when nobody knows what became of it."""
+    """One call of a client with all its retries. `told` is its answer; None if the outcome is unknown."""
 
     command: Any
     began: float
@@ -58,7 +58,7 @@ class Timeline:
 
 
 def check(calls: Sequence[Call], wires: Sequence[Wire]) -> None:
-    """Raise AssertionError when the calls cannot be explained by the ledger."""
+    """Raise AssertionError if the ledger cannot explain the calls."""
     facts = _facts(wires)
     for call in calls:
         if call.told is not None and call.told.records and not _is_told_again(call):
@@ -69,7 +69,7 @@ def check(calls: Sequence[Call], wires: Sequence[Wire]) -> None:
 
 
 def _is_told_again(call: Call) -> bool:
-    """A miss or rejection that was recorded before the call began, and holds for it too."""
+    """A miss or rejection that was recorded before the call began and is repeated."""
     assert call.told is not None
     return call.told.repeated and call.told.records[-1].sequence <= call.first
 
@@ -117,7 +117,7 @@ def _facts(wires: Sequence[Wire]) -> dict[str, Timeline]:
 
 
 def _true_then(call: Call, facts: dict[str, Timeline]) -> None:
-    """What was answered without a record of its own was true at some place while the call was under way."""
+    """Check that an answer without a record was true at some place during the call."""
     claim_id, task_id = getattr(call.command, "claim_id", ""), getattr(call.command, "task_id", "")
     if call.refused == "lease_lost" and claim_id in facts:
         seen = facts[claim_id].between(call.first, call.last)
@@ -135,7 +135,7 @@ def _true_then(call: Call, facts: dict[str, Timeline]) -> None:
 
 
 def _in_real_time(calls: Sequence[Call]) -> None:
-    """If one call ended before another began, it stands before it."""
+    """A call that ended before another one began must come before it."""
     recorded = [
         (call.began, call.ended, call.told.records[0].sequence, call)
         for call in calls

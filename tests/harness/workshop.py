@@ -1,6 +1,6 @@
-"""A workshop: a real data directory in which real work was recorded, for tests that check, copy and break it.
+"""A workshop: a real data directory with recorded work, for tests that check, copy and break it.
 
-Every command goes the one write path, with its content; ids and times are counted, so that a run can be repeated.
+Every command goes through the write path with its content; ids and times are counted, so that a run can be repeated.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ STRUCTURE = {"task.created": 2, "task.complete": 3}
 
 
 class CountedClock:
-    """A millisecond passes whenever somebody looks."""
+    """A clock that advances a millisecond at each reading."""
 
     def __init__(self) -> None:
         self._passed = 0
@@ -87,7 +87,7 @@ class Workshop:
         return self
 
     def count(self) -> None:
-        """Bring the counters up to the head, as a server does once a second."""
+        """Update the counters to the head, as a server does once a second."""
         with self.store.write(self.topic) as unit:
             while not count_up(unit, self.topic, []):
                 pass
@@ -96,14 +96,14 @@ class Workshop:
         self.store.close()
 
     def do(self, *commands: Any, contents: Iterable[Content] = ()) -> list[Outcome]:
-        """The outcomes of commands that share one unit, and their content."""
+        """Run commands in one unit with their content; return their outcomes."""
         with self.store.write(self.topic) as unit:
             if unit.head(self.topic).sequence != self.world.sequence:
                 self.world = load_world(unit, self.topic)
             work = TopicWork(unit, self.topic, self.world, self.ids)
             work.run_due()
             bodies = tuple(contents)
-            # The future is nobody's: each outcome is handed back here.
+            # The future is not used: each outcome is returned here.
             outcomes = [work.run(Submission(self.topic, self.admin, one, bodies, "", "", None)) for one in commands]  # type: ignore[arg-type]
             work.finish()
         return outcomes
@@ -112,7 +112,7 @@ class Workshop:
         return content.document({"title": text}, self.ids.nonce())
 
     def furnish(self) -> None:
-        """A queue, a role and an agent that may work."""
+        """Create a queue, a role and an agent."""
         card = content.body(b'{"name":"researcher"}')
         self.agent_id = "agt_" + self.ids.ulid()
         self.do(
@@ -124,7 +124,7 @@ class Workshop:
         )
 
     def work(self, tasks: int, *, unfinished: int = 0) -> None:
-        """So many tasks from their creation to their end, and some that wait."""
+        """Create and complete this many tasks, and leave some waiting."""
         for first in range(0, tasks + unfinished, 64):
             count = min(64, tasks + unfinished - first)
             bodies = [self.document(f"task {first + index}") for index in range(count)]
@@ -151,7 +151,7 @@ class Workshop:
             self.do(*commands, contents=bodies)
 
     def live_a_while(self) -> None:
-        """A bit of everything that fsck looks at: files, structure, erasure, failure, checkpoints on the way."""
+        """Record everything that fsck checks: files, structure, erasure, failure, intermediate checkpoints."""
         self.furnish()
         self.signing.sign()
         self.work(70)
@@ -177,14 +177,14 @@ class Workshop:
 
 
 def _remove(folder: Path, owner: int) -> None:
-    # A process forked by some test ends with the same orders; only the one that made the folder may remove it.
+    # A forked child has the same exit handlers; only the process that created the folder may remove it.
     if os.getpid() == owner:
         rmtree(folder, ignore_errors=True)
 
 
 @cache
 def _model() -> Path:
-    """A data directory with a life in it, made once for each process that runs tests."""
+    """A data directory with recorded work, created once for each process that runs tests."""
     folder = Path(mkdtemp(prefix="redkey-workshop-"))
     atexit.register(_remove, folder, os.getpid())
     directory = folder / "data"
@@ -194,13 +194,13 @@ def _model() -> Path:
 
 
 def lived_in(directory: Path) -> Path:
-    """A copy of a data directory with a life in it: about 800 records of one workspace, nobody writing."""
+    """A copy of a data directory with recorded work: about 800 records of one workspace, without a writer."""
     copytree(_model(), directory)
     return directory
 
 
 def checked(directory: Path, documents: Iterable[tuple[str, bytes]] = (), only: tuple[str, ...] = ()) -> Report:
-    """What fsck finds in a data directory."""
+    """The findings of fsck for a data directory."""
     with Inspection(directory) as evidence:
         check = Fsck(evidence)
         check.hold_against(documents)

@@ -1,4 +1,4 @@
-"""Servers on one data directory that are killed and frozen under load, and the history of what their clients saw."""
+"""Servers on one store that are killed and frozen under load, and the history of what their clients saw."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,8 +31,17 @@ _DEAD = 2
 class Cluster:
     """Servers, each at its own address for good; one that was killed begins anew by itself."""
 
-    def __init__(self, directory: Path, count: int, python: Sequence[str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        count: int,
+        python: Sequence[str] = (sys.executable,),
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`arguments` and `environment` are for every server, such as the address of a store."""
         self._directory, self._python = directory, python
+        self._arguments, self._environment = arguments, environment
         # Kept open until the end, so that no other process gets the port of a server that is down.
         self._places = [_held_port() for _ in range(count)]
         self._ports = [place.getsockname()[1] for place in self._places]
@@ -50,7 +59,15 @@ class Cluster:
 
     def _begin(self, number: int) -> Future[Server]:
         arguments = ("--port", str(self._ports[number]), "--uds", str(self._directory / f"s{number}"))
-        return self._pool.submit(begin, self._directory, *arguments, name=f"server{number}", python=self._python)
+        return self._pool.submit(
+            begin,
+            self._directory,
+            *arguments,
+            *self._arguments,
+            name=f"server{number}",
+            python=self._python,
+            environment=self._environment,
+        )
 
     def settle(self, most: int = 0) -> None:
         """Wait until no more than so many servers are on their way up."""
@@ -106,8 +123,9 @@ def _held_port() -> socket.socket:
 
 
 @contextmanager
-def cluster(directory: Path, count: int, python: Sequence[str] = (sys.executable,)) -> Iterator[Cluster]:
-    made = Cluster(directory, count, python)
+def cluster(directory: Path, count: int, **options: Any) -> Iterator[Cluster]:
+    """Servers for the length of a block."""
+    made = Cluster(directory, count, **options)
     try:
         made.start()
         yield made
@@ -137,11 +155,24 @@ class Run:
 
 
 def run_faults(
-    directory: Path, servers: int, faults: Sequence[str], *, seed: int, workers: int = 8, calls: int = 60
+    directory: Path,
+    servers: int,
+    faults: Sequence[str],
+    *,
+    seed: int,
+    workers: int = 8,
+    calls: int = 60,
+    every_seconds: float = 0,
+    trouble: AbstractContextManager[None] | None = None,
+    **options: Any,
 ) -> Run:
-    """Load on the servers, and between answers one fault after the other (`kill` or `freeze`)."""
+    """Load on the servers, and between answers one fault after the other (`kill` or `freeze`).
+
+    `every_seconds` is the least time between two faults; `trouble` is entered while the load runs; `options` are those
+    of the cluster.
+    """
     random, run = Random(seed), Run(directory)
-    with cluster(directory, servers) as ours, processes() as running:
+    with cluster(directory, servers, **options) as ours, processes() as running:
         first = ours.servers[0]
         with first.client() as client:
             begin_queue(client, QUEUE)
@@ -150,18 +181,21 @@ def run_faults(
         load, follower = running
         for one in running:
             assert one.hear() == "ready"
-        for fault in faults:
-            # Somewhere in the work: after so many answers more, wherever the next ones stand then.
-            enough = run.answers() + random.randint(5, calls)
-            until(lambda enough=enough: run.answers() >= enough, PATIENCE_SECONDS)
-            if fault == "kill":
-                ours.kill(random)
-            else:
-                ours.freeze(random, random.uniform(0.05, 0.5))
-        ours.settle()
-        enough = run.answers() + 30
-        until(lambda: run.answers() >= enough, PATIENCE_SECONDS)
-        load.finish()
+        with trouble or nullcontext():
+            for fault in faults:
+                due = time.monotonic() + every_seconds
+                # Somewhere in the work: after so many answers more, wherever the next ones stand then.
+                enough = run.answers() + random.randint(5, calls)
+                until(lambda enough=enough: run.answers() >= enough, PATIENCE_SECONDS)
+                time.sleep(max(0.0, due - time.monotonic()))
+                if fault == "kill":
+                    ours.kill(random)
+                else:
+                    ours.freeze(random, random.uniform(0.05, 0.5))
+            ours.settle()
+            enough = run.answers() + 30
+            until(lambda: run.answers() >= enough, PATIENCE_SECONDS)
+            load.finish()
         asyncio.run(_ask_again(run, ours.places, first.key, random))
         with ours.servers[0].client() as client:
             run.head = head(client)
@@ -182,7 +216,7 @@ def run_load(
     def is_enough() -> bool:
         return run.answers() >= answers and all(run.told(status) >= times for status, times in told.items())
 
-    with cluster(directory, 1, python) as ours, processes() as running:
+    with cluster(directory, 1, python=python) as ours, processes() as running:
         with ours.servers[0].client() as client:
             begin_queue(client, QUEUE)
         load = Process("load", run.history, ours.servers[0].key, 8, seed, *ours.places)

@@ -55,10 +55,15 @@ def read_ledger(database: Path) -> Ledger:
         signed = notes.fetchall()
     finally:
         connection.close()
+    return judge_ledger(topic, others, [(position - low, *rest) for position, *rest in rows], signed)
+
+
+def judge_ledger(topic: str, others: list[Any], rows: list[Any], signed: list[Any]) -> Ledger:
+    """What the rows of a store say: records by sequence, and checkpoints by size."""
     ledger = Ledger(topic)
     if others:
         ledger.find("topics", f"there are {len(others)} topics beside {topic}, and nobody asked for one")
-    leaves = _read_records(ledger, [(position - low, *rest) for position, *rest in rows])
+    leaves = _read_records(ledger, rows)
     _check_streams(ledger)
     for size, note in signed:
         ledger.checkpoints += 1

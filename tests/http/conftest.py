@@ -1,4 +1,4 @@
-"""The servers and workspaces of the API's tests, for tests that speak to them in raw bytes."""
+"""The servers and workspaces of the API's tests, for tests that send raw bytes to them."""
 
 from tests.api.conftest import operator, server, start, workspace
 

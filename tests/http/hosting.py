@@ -1,4 +1,4 @@
-"""A host in a thread of the test, for applications of the test's own."""
+"""Host an application in a thread of the test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answer = Callable[[Exchange], Coroutine[Any, Any, None] | None]
 
 
 class Application:
-    """An application that is one function; `mounts` live with it."""
+    """An application that is one function; `mounts` start and stop with it."""
 
     def __init__(self, answer: Answer, *mounts: Any) -> None:
         self._answer, self._mounts = answer, mounts
@@ -31,7 +31,7 @@ class Application:
             await mount.start()
 
     def begin_stop(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: no request waits."""
 
     async def finish_stop(self) -> None:
         for mount in self._mounts:
@@ -40,7 +40,7 @@ class Application:
 
 @contextmanager
 def hosted(application: Any, limits: Limits | None = None) -> Iterator[str]:
-    """The URL of a host that runs for the length of a block; what it raises is raised here."""
+    """Run a host for the block and return its URL; raise its errors here."""
     config = Config(port=0, limits=limits or Limits(stop_seconds=2))
     sockets = listen(config)
     ready, failures = threading.Event(), []

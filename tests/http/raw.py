@@ -1,4 +1,4 @@
-"""A caller that sends bytes as they are, and reads whole answers."""
+"""A client that sends raw bytes and reads complete answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Answer(NamedTuple):
 
 
 def connect(server: Server, seconds: float = 30) -> socket.socket:
-    """A connection; small segments are sent as they are written."""
+    """Open a connection without Nagle's algorithm, so that small segments are sent at once."""
     address = urlsplit(server.url)
     sock = socket.create_connection((address.hostname or "", address.port or 0), timeout=seconds)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -27,7 +27,7 @@ def connect(server: Server, seconds: float = 30) -> socket.socket:
 
 
 def exchange(server: Server, segments: Sequence[bytes]) -> list[Answer]:
-    """Send segments, then the end; every answer until the server closes."""
+    """Send segments, close the sending side, and return every answer until the server closes."""
     with connect(server) as sock:
         try:
             for segment in segments:
@@ -46,7 +46,7 @@ def exchange(server: Server, segments: Sequence[bytes]) -> list[Answer]:
 
 
 def parse(data: bytes) -> list[Answer]:
-    """The answers in a stream; interim ones are left out."""
+    """Return the answers in a byte stream, without interim ones."""
     answers = []
     while data:
         head, found, data = data.partition(b"\r\n\r\n")

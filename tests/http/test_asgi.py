@@ -20,7 +20,7 @@ from tests.http.hosting import Application, hosted
 
 
 class Life:
-    """What happened to an application."""
+    """The events that an application saw."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -128,7 +128,7 @@ def test_the_application_learns_that_its_caller_left(site: httpx2.Client, life: 
     assert site.get("/mounted/nothing").status_code == 204
 
 
-def test_a_fault_of_the_application_is_a_problem_and_half_an_answer_is_cut(site: httpx2.Client) -> None:
+def test_an_error_of_the_application_is_a_problem_and_an_incomplete_answer_is_reset(site: httpx2.Client) -> None:
     reply = site.get("/mounted/broken")
     assert reply.status_code == 500
     assert "a fault inside" not in reply.text

@@ -1,4 +1,4 @@
-"""Chunked bodies: every cut of the bytes gives the same body, and everything beside the data is bounded."""
+"""Chunked bodies: every segmentation gives the same body, and everything besides the data is limited."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def encoded(chunks: list[bytes], trailers: bytes = b"") -> bytes:
 
 
 def decode(segments: list[bytes]) -> tuple[bytes, bytes, bool]:
-    """The body, what follows it, and whether its end was seen."""
+    """Return the body, the bytes after it, and whether its end was seen."""
     body, rest, decoder = b"", b"", ChunkedBody()
     for segment in segments:
         found, rest = decoder.feed(rest + segment)

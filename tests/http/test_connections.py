@@ -1,4 +1,4 @@
-"""Connections at their edges: half-closed, pipelined without pause, with bodies that are announced and never sent."""
+"""Unusual connections: half-closed, pipelined without pause, with announced bodies that are never sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDS = 5
 
 
 def received(sock: socket.socket) -> bytes:
-    """Everything until the server closes."""
+    """Return all bytes until the server closes."""
     data = b""
     while chunk := sock.recv(65536):
         data += chunk
@@ -29,8 +29,8 @@ def request(workspace: Workspace, line: bytes, body: bytes = b"", *more: bytes) 
     return head + b"".join(one + b"\r\n" for one in lines) + b"\r\n" + body
 
 
-def test_what_stands_behind_a_wait_is_answered_after_a_half_close(workspace: Workspace) -> None:
-    """The one who waits is taken to have left; the request behind it is answered, and the connection ends."""
+def test_a_request_after_a_waiting_one_is_answered_after_a_half_close(workspace: Workspace) -> None:
+    """The waiting request counts as disconnected; the request after it is answered, and the connection ends."""
     queue = begin_queue(workspace.admin)
     agent = register(workspace.admin)["agentId"]
     wait = b'{"agentId":"%b","wait":50}' % agent.encode()
@@ -45,7 +45,7 @@ def test_what_stands_behind_a_wait_is_answered_after_a_half_close(workspace: Wor
 
 
 def test_a_refused_body_that_was_never_sent_is_not_read_from_the_next_request(server: Server) -> None:
-    """A caller that asks before it sends its body may leave it out when it is refused."""
+    """A client that expects 100 Continue may omit the body after a refusal."""
     asked = b"POST /queues HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 60\r\n\r\n"
     with connect(server, seconds=20) as sock:
         sock.sendall(asked)
@@ -65,8 +65,8 @@ def test_a_caller_that_pipelines_without_pause_is_not_too_slow(start: Callable[.
             assert sock.recv(4096).startswith(b"HTTP/1.1 200")
 
 
-def test_a_body_in_chunks_of_one_byte_holds_up_nobody(workspace: Workspace) -> None:
-    """Other processes make an answer late now and then; what the server does late is late in every round."""
+def test_a_body_in_chunks_of_one_byte_does_not_delay_other_callers(workspace: Workspace) -> None:
+    """Other processes delay an answer now and then; a delay by the server appears in every round."""
     told: list[float] = []
     while not told or told[-1] >= STALL_SECONDS:
         assert len(told) < ROUNDS, f"/healthz took {told} s"

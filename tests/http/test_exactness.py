@@ -1,4 +1,4 @@
-"""Raw requests: what each is answered, what it records, and what h11 thinks of the same bytes.
+"""Raw requests: the answers, the records, and the verdict of h11 on the same bytes.
 
 Two rules hold for every case. What h11 refuses is refused here too. And a request that is answered 4xx or 5xx, or not
 at all, has recorded nothing.
@@ -23,7 +23,7 @@ RECORDS = 2
 
 
 class Case(NamedTuple):
-    """Bytes with `KEY` where the authorization goes; the answers they get; how many tasks they create."""
+    """Request bytes with `KEY` in place of the authorization, the expected statuses, and how many tasks are created."""
 
     name: str
     data: bytes
@@ -34,7 +34,7 @@ class Case(NamedTuple):
 
 
 def post(*lines: bytes, body: bytes = BODY, version: bytes = b"1.1", host: bytes = b"host: x\r\n") -> bytes:
-    """A request that creates a task, with further header lines."""
+    """Return a request that creates a task, with more header lines."""
     head = b"POST /queues/queue_raw/tasks HTTP/" + version + b"\r\n" + host
     head += b"authorization: Bearer KEY\r\ncontent-type: application/json\r\n"
     return head + b"".join(line + b"\r\n" for line in lines) + b"\r\n" + body
@@ -99,7 +99,7 @@ CASES = [
     Case("another encoding", post(b"transfer-encoding: identity"), (501,)),
     Case("chunks of version 1.0", post(CHUNKED, body=chunks(), version=b"1.0"), (400,), 0, True),
     Case("a chunk size with a prefix", post(CHUNKED, body=b"0xd\r\n" + BODY + b"\r\n0\r\n\r\n"), (400,)),
-    Case("a chunk longer than it says", post(CHUNKED, body=b"1\r\n" + BODY + b"\r\n0\r\n\r\n"), (400,)),
+    Case("a chunk longer than its stated size", post(CHUNKED, body=b"1\r\n" + BODY + b"\r\n0\r\n\r\n"), (400,)),
     Case("a negative chunk", post(CHUNKED, body=b"-1\r\n\r\n"), (400,)),
     # Versions and first lines.
     Case("version 0.9", b"GET /healthz\r\n\r\n", (400,)),
@@ -133,7 +133,7 @@ DROPPED = frozenset({"the end of the connection and a request", "a request of ve
 
 
 def h11_refuses(data: bytes) -> bool:
-    """True when h11 finds something wrong with the bytes, read as a server that answers everything."""
+    """Return whether h11, as a server that answers every request, finds an error in the bytes."""
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=32 * 1024)
     connection.receive_data(data)
     connection.receive_data(b"")
@@ -156,7 +156,7 @@ def h11_refuses(data: bytes) -> bool:
 
 @pytest.fixture(scope="module")
 def key(server: Server) -> bytes:
-    """The key of a workspace of its own, with a queue."""
+    """Return the key of a new workspace with a queue."""
     with server.client() as operator:
         made = operator.post("/workspaces", {}).json
     with server.client(made["apiKey"]) as admin:
@@ -165,7 +165,7 @@ def key(server: Server) -> bytes:
 
 
 def answered(server: Server, key: bytes, segments: list[bytes]) -> tuple[tuple[int, ...], int]:
-    """The statuses that bytes get, and how many records they make."""
+    """Return the statuses that the bytes get, and how many records they create."""
     with server.client(key.decode()) as client:
         before = head(client)
         statuses = tuple(answer.status for answer in exchange(server, segments))
@@ -195,7 +195,7 @@ def test_what_h11_refuses_is_refused_here(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_segments_change_nothing(server: Server, key: bytes, case: Case) -> None:
-    """However the bytes are cut, answers and records are the same."""
+    """Every segmentation of the bytes gives the same answers and records."""
     data = case.data.replace(b"KEY", key)
     draw = random.Random(case.name)
     cuts = sorted(draw.sample(range(1, len(data)), min(40, len(data) - 1)))

@@ -1,4 +1,4 @@
-"""Files as answers: entity tags, compression and headers of their own, on a real connection."""
+"""Static files: ETags, compression and their own headers, on a real connection."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random streams of requests, some of them damaged, cut at random places: the same answers as in one piece, in order,
-and a record for every answer that says so and for nothing else."""
+"""Random streams of requests, some damaged, in random segments: the same answers as in one segment, in order, and
+exactly one record for each answer that reports one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STREAMS = 1500 if os.environ.get("REDKEY_TEST_LONG") else 60
 
 
 def stream(draw: random.Random) -> bytes:
-    """A few requests in line, perhaps with damage."""
+    """A few pipelined requests, perhaps damaged."""
     requests = [GOOD, HEALTH, post(CHUNKED, body=_chunked(draw)), GOOD.replace(b"KEY", b"rk_wrong_key"), HEALTH]
     data = b"".join(draw.choices(requests, k=draw.randrange(1, 7)))
     for _ in range(draw.choice((0, 0, 1, 1, 3))):
@@ -25,7 +25,7 @@ def stream(draw: random.Random) -> bytes:
 
 
 def _chunked(draw: random.Random) -> bytes:
-    """The body in chunks of random sizes."""
+    """Return the body in chunks of random sizes."""
     cut = draw.randrange(1, len(BODY))
     return b"%x\r\n%b\r\n" % (cut, BODY[:cut]) + chunks(BODY[cut:], trailers=draw.choice((b"", b"a: b\r\n")))
 

@@ -1,4 +1,4 @@
-"""Heads that are looked up are what parsing them anew gives, whatever was parsed before."""
+"""A cached head equals the same head parsed without the cache, whatever was parsed before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large bodies come and go beside the event loop: nobody waits for them."""
+"""Large bodies are handled without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDS = 8
 
 
 class Probe:
-    """Asks for /healthz without pause, and keeps how long the slowest answer took."""
+    """Requests /healthz repeatedly, and measures the slowest answer."""
 
     def __init__(self, server: Server) -> None:
         self._sock = connect(server)
@@ -52,7 +52,7 @@ def pieces() -> Iterator[bytes]:
         yield PIECE
 
 
-def test_a_large_body_stalls_nobody(workspace: Workspace) -> None:
+def test_a_large_body_does_not_delay_other_requests(workspace: Workspace) -> None:
     """Put, register as an artifact, complete on it, get: the loop answers others all the while.
 
     Other processes of the machine stall answers too, now and then. What the server itself does shows every time, so
@@ -75,7 +75,7 @@ def test_a_large_body_stalls_nobody(workspace: Workspace) -> None:
 
 
 def stalls(workspace: Workspace, agent: str, sha256: str) -> dict[str, float]:
-    """The slowest answer to somebody else while a body is put, used and read."""
+    """Return the slowest answer to another client while a body is stored, used and read."""
     admin, server = workspace.admin, workspace.server
     held = claim(admin, create_task(admin), agent)
     headers = {"authorization": f"Bearer {admin.key}", "content-type": "application/octet-stream"}

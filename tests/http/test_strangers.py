@@ -1,4 +1,4 @@
-"""Callers without a key: whatever they send without end, or never read, costs bounded memory and nobody's time."""
+"""Clients without a key: endless input or unread output takes limited memory and delays no other client."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def health_seconds(server: Server) -> float:
 
 
 def flood(server: Server, first: bytes, block: bytes, look: Callable[[], None]) -> None:
-    """Send without reading on several connections, until all are closed or have sent their share."""
+    """Send without reading on several connections, until all are closed or have sent their part."""
     pending: dict[socket.socket, Iterator[bytes]] = {}
     for _ in range(CONNECTIONS):
         sock = connect(server)
@@ -119,7 +119,7 @@ def test_an_endless_part_of_a_request_costs_bounded_memory(target: Server, part:
     print(f"{part}:", *told, sep="\n")
 
 
-def test_answers_that_are_not_read_are_given_up(target: Server) -> None:
+def test_answers_that_are_not_read_are_dropped(target: Server) -> None:
     asked = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 200
     with connect(target, seconds=60) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -140,7 +140,7 @@ def test_a_slow_reader_gets_its_whole_answer(target: Server) -> None:
     assert len(received.partition(b"\r\n\r\n")[2]) == length
 
 
-def test_one_address_has_a_bound_of_connections_until_it_shows_a_key(start: Callable[..., Server]) -> None:
+def test_the_connections_of_an_address_are_limited_until_it_sends_a_valid_key(start: Callable[..., Server]) -> None:
     # A server of its own: it has no connections of other tests, and leaves those who say nothing in peace for long.
     target = start(config=f"[limits]\nheader_seconds = 60\nstrangers = {STRANGERS}\n")
     with ExitStack() as stack:
@@ -158,7 +158,7 @@ def test_one_address_has_a_bound_of_connections_until_it_shows_a_key(start: Call
 
 
 def exchange_on(sock: socket.socket, server: Server) -> bytes:
-    """What a connection answers that has answered before."""
+    """Return the answer on a connection that was used before."""
     while select.select([sock], [], [], 0)[0]:
         sock.recv(65536)
     sock.sendall(f"GET /queues HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n\r\n".encode())

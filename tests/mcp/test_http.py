@@ -60,8 +60,8 @@ def test_an_agent_works_a_task_over_http_with_its_key_or_a_token(server: Server,
                 made = (await one("create_task", title="T", outputs=["note"]))["task"]
                 claim = (await one("wait_for_task"))["claim"]
                 assert claim["task"]["task_id"] == made["task_id"]
-                assert "cannot see your files" in await one.refusal("add_artifact", name="note", path="/etc/hostname")
-                assert "cannot see your files" in await one.refusal("start_plan", path="/etc/hostname")
+                assert "cannot read your files" in await one.refusal("add_artifact", name="note", path="/etc/hostname")
+                assert "cannot read your files" in await one.refusal("start_plan", path="/etc/hostname")
                 await one("add_artifact", name="note", content="Done.")
                 held = await one("list_tasks", held_by_me=True)
                 assert [task["task_id"] for task in held["tasks"]] == [made["task_id"]]

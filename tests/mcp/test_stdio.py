@@ -83,12 +83,79 @@ def test_an_agent_works_a_task_from_its_creation_to_its_receipt(shop: Path, serv
     run(test)
     verified = [sys.executable, "-m", "redkey", "receipt", "verify", str(shop / "receipt.json")]
     assert subprocess.run(verified, capture_output=True, timeout=120).returncode == 0
-    # The ledger names the agent, whoever installed it.
+    # The ledger names the agent, not the person who installed it.
     task = rk.tasks.list("default", state="completed").page().items[0]
     actors = {event.type: event.actor.id for event in rk.tasks.events(task.task_id) if event.actor.type == "agent"}
     agent_id = rk.tasks.get(task.task_id).completed_by
     assert (actors["task.created"], actors["task.complete"]) == ("claude-code-shop", agent_id)
     assert rk.agents.get(agent_id).name == "claude-code@shop"
+
+
+def test_lineage_and_extensions_are_taken_and_given_back(shop: Path, server: Server, rk: RedKey) -> None:
+    """Every tool that records something takes extensions; its own record carries them."""
+
+    def data(name: str) -> dict[str, Any]:
+        return {"extensions": {"redkey.test": {"of": name, "at": [1, None]}}}
+
+    async def test() -> None:
+        async with agent(shop, server) as one:
+            before = rk.tasks.get((await one("create_task", title="Before"))["task"]["task_id"])
+            lineage = {
+                "context_id": "project:p1",
+                "correlation_id": "project:all",
+                "parent_task_id": before.task_id,
+                "reference_task_ids": [before.task_id],
+            }
+            asked = {"title": "Research", "priority": "high", "needs_approval": True, **lineage, **data("created")}
+            made = (await one("create_task", **asked))["task"]
+            claim = (await one("claim_task", task_id=made["task_id"], **data("claim")))["claim"]
+            assert claim["task"]["lineage"] == {**lineage, **data("created")}
+            shown = (await one("explain_task", task_id=made["task_id"]))["explanation"]
+            assert shown["lineage"] == {**lineage, **data("created")}
+            await one("report_progress", message="Half of it.", **data("progress"))
+            await one("add_artifact", name="facts", content="Five.", **data("artifact"))
+            ended = (await one("complete_task", summary="Done.", **data("complete")))["task"]
+            # The agent may not decide on its own work: the next ones are about other tasks.
+            assert "own_gate" in await one.refusal("decide_approval", gate_id=ended["gate_id"], approve=True)
+            for name, arguments in (
+                ("release_task", {}),
+                ("block_task", {"question": "Which?"}),
+            ):
+                await claimed(one)
+                await one(name, **arguments, **data(name))
+            rk.tasks.unblock(before.task_id, answer="This.")
+            await claimed(one, **data("wait"))
+            await one("fail_task", reason="No.", kind="rejected", **data("fail_task"))
+            await one("send_message", to="human", subject="Done", **data("inbox"))
+            await one("send_message", to="claude-code-shop", subject="Note")
+            [read] = (await one("read_inbox", **data("read")))["messages"]
+            assert read["subject"] == "Note"
+            plan = json.loads((Path(__file__).parents[1] / "seeds/examples/004-plan.json").read_text())
+            await one("start_plan", plan=plan, **data("plan"))
+            assert "wire_too_large" in await one.refusal(
+                "create_task", title="x", extensions={"redkey.test": "x" * 2000}
+            )
+
+    run(test)
+    said = {
+        (event.type, event.extensions["redkey.test"]["of"])
+        for event in rk.ledger.query()
+        if event.extensions and "redkey.test" in event.extensions
+    }
+    assert said == {
+        ("task.created", "created"),
+        ("task.progress", "progress"),
+        ("artifact.ready", "artifact"),
+        ("task.complete", "complete"),
+        ("task.released", "release_task"),
+        ("task.blocked", "block_task"),
+        ("task.failed", "fail_task"),
+        ("inbox.sent", "inbox"),
+        ("inbox.read", "read"),
+        ("task.claim_attempted", "claim"),
+        ("task.claim_attempted", "wait"),
+        ("workflow.started", "plan"),
+    }
 
 
 def test_a_lost_race_is_a_result_that_names_the_winner(shop: Path, server: Server) -> None:
@@ -141,8 +208,8 @@ def test_a_wait_tells_of_its_progress_and_ends_with_a_task(shop: Path, server: S
 def test_bad_input_is_a_sentence_with_the_next_step(shop: Path, server: Server) -> None:
     async def test() -> None:
         async with agent(shop, server) as one:
-            assert "There are: " in await one.refusal("no_such_tool")
-            assert "It takes: task_id" in await one.refusal("claim_task", task_id="x", colour="red")
+            assert "The tools are: " in await one.refusal("no_such_tool")
+            assert "Its arguments are: task_id" in await one.refusal("claim_task", task_id="x", colour="red")
             assert "task_id: Field required" in await one.refusal("claim_task")
             assert "task_not_found" in await one.refusal("claim_task", task_id="task_1")
             assert "You hold no task" in await one.refusal("complete_task")
@@ -240,7 +307,7 @@ def test_two_windows_in_one_folder_are_two_agents_and_a_slot_is_taken_over(shop:
                 await first("bus_send", to="claude-code-2.shop", text="Hello.")
                 heard = (await second("bus_receive", wait_seconds=50))["messages"]
                 assert [(one["sender"], one["text"]) for one in heard] == [("claude-code.shop", "Hello.")]
-                assert "There are: " in await first.refusal("bus_send", to="bob", text="Hello.")
+                assert "Its agents are: " in await first.refusal("bus_send", to="bob", text="Hello.")
             async with agent(shop, server) as fourth:
                 assert (await fourth("bus_agents"))["you"] == "claude-code-2.shop"
 

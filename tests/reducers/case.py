@@ -26,7 +26,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def numbered(prefix: str, number: int) -> str:
-    """An id of a case: its prefix and a number in 26 digits."""
+    """Return an id of a case: its prefix and a number of 26 digits."""
     return f"{prefix}_{number:026d}"
 
 
@@ -35,7 +35,7 @@ def moment(seconds: int) -> str:
 
 
 class Builder:
-    """Makes full wires of the events of one case, in order; it counts, and knows nothing of states."""
+    """Builds complete wires from the events of one case, in order; it only counts, and has no state machine."""
 
     def __init__(self) -> None:
         self.place = 0
@@ -49,7 +49,7 @@ class Builder:
         return [self.wire(event) for event in events]
 
     def wire(self, event: str | dict[str, Any], **more: Any) -> Wire:
-        """The wire of the next event."""
+        """Return the wire of the next event."""
         given = {"type": event} if isinstance(event, str) else dict(event)
         given |= more
         self.place += 1
@@ -117,7 +117,7 @@ class Builder:
 
 
 def outcome(replayed: Replayed, wires: list[Wire]) -> dict[str, Any]:
-    """What a case may expect: the whole replay, the keys of task 1, and what is void by place."""
+    """Return what a case may expect: the replay, the keys of task 1, and the void wires by index."""
     state = replayed.as_json()
     places = [place for place, reason in enumerate(_reasons(wires), 1) if reason is not None]
     void = [[place, item["reason"]] for place, item in zip(places, state["void"], strict=True)]
@@ -130,7 +130,7 @@ def _reasons(wires: list[Wire]) -> list[str | None]:
 
 
 def mismatch(expected: Any, actual: Any, where: str = "") -> list[str]:
-    """Every place where the state is not what is expected."""
+    """List every place where the state differs from the expected one."""
     if isinstance(expected, dict) and expected and isinstance(actual, dict):
         found = []
         for key, wanted in expected.items():

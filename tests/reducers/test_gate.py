@@ -1,4 +1,4 @@
-"""Gates: a completed attempt waits for somebody other than its worker, in a run and on a simple task alike."""
+"""Gates: a completed attempt waits for someone other than its worker, in a run and on a simple task alike."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def desk() -> Iterator[RunDesk]:
     desk = RunDesk()
     yield desk
     check_topic(desk.store, desk.topic)
-    desk.world.bury(desk.world.timestamp, Changes())
+    desk.world.drop_ended_tasks(desk.world.timestamp, Changes())
     lived = snapshot(desk.world)
     desk.reload()
     assert snapshot(desk.world) == lived
@@ -101,7 +101,7 @@ def test_a_rejection_of_the_last_attempt_fails_by_the_policy(desk: RunDesk) -> N
     assert desk.workflow.state == "failed"
 
 
-def test_a_rejection_under_block_waits_for_somebody_who_may_retry_it(desk: RunDesk) -> None:
+def test_a_rejection_under_block_waits_for_a_person_who_may_retry_it(desk: RunDesk) -> None:
     desk.start(plan_of(step("a", approvalGate=True), step("b", "a"), on_failure="block"))
     desk.finish("a")
     types = [one.wire["type"] for one in desk.reject("a", "no").records]
@@ -150,7 +150,7 @@ def test_an_admin_key_that_worked_as_an_agent_may_not_decide_either(desk: RunDes
 
 
 @pytest.mark.parametrize("scopes", [("produce",), ("read",), ("runner",)])
-def test_only_admins_decide_where_nobody_is_listed(desk: RunDesk, scopes: tuple[str, ...]) -> None:
+def test_only_admins_decide_a_gate_without_listed_approvers(desk: RunDesk, scopes: tuple[str, ...]) -> None:
     desk.start(gated())
     desk.finish("a")
     caller = Actor(desk.workspace_id, "key_01JTMX9A2B3C4D5E6F7G8H9JKN", frozenset(scopes))
@@ -176,7 +176,7 @@ def test_those_who_are_listed_decide_beside_the_admins(desk: RunDesk) -> None:
     assert desk.steps()["b"] == "done"
 
 
-def test_those_who_may_decide_are_told_and_the_worker_is_not(desk: RunDesk) -> None:
+def test_the_approvers_are_notified_and_the_worker_is_not(desk: RunDesk) -> None:
     desk.start(plan_of(step("a", approvalGate={"approvers": ["writer"]})), workers=2)
     desk.finish("a", worker=1)
     told = sorted(message.to for message in desk.world.messages.values())
@@ -195,7 +195,7 @@ def test_a_gate_is_decided_once(desk: RunDesk) -> None:
         assert (late.value.status, late.value.code) == (409, "gate_closed")
 
 
-def test_nobody_decides_in_time_reject(desk: RunDesk) -> None:
+def test_a_gate_timeout_under_reject_rejects(desk: RunDesk) -> None:
     desk.start(gated(deadlineSeconds=60, onDeadline="reject"))
     desk.finish("a")
     desk.tick(59)
@@ -205,7 +205,7 @@ def test_nobody_decides_in_time_reject(desk: RunDesk) -> None:
     assert desk.planned("a").attempt == 2
 
 
-def test_nobody_decides_in_time_hold_tells_the_humans_once_more(desk: RunDesk) -> None:
+def test_a_gate_timeout_under_hold_notifies_the_humans_again(desk: RunDesk) -> None:
     desk.start(gated(deadlineSeconds=60, onDeadline="hold"))
     desk.finish("a")
     desk.tick(61)
@@ -269,7 +269,7 @@ def test_a_message_exec_gate_lets_any_task_wait_for_approval(desk: RunDesk) -> N
     assert desk.steps()["b"] == "open"
 
 
-def test_gates_that_are_over_together_and_long_after_the_work_are_all_told(desk: RunDesk) -> None:
+def test_gates_that_time_out_together_after_the_work_all_notify(desk: RunDesk) -> None:
     late = {"deadlineSeconds": DAY, "onDeadline": "reject"}
     desk.start(plan_of(step("a", approvalGate=late), step("b", approvalGate=late), on_failure="block"))
     desk.finish("a")

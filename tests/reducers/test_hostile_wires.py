@@ -1,4 +1,4 @@
-"""A shared topic: anybody with the submit key writes what they like, and it stops nobody and changes nobody's task.
+"""A shared topic: anyone with the submit key can write any bytes, but cannot stop others or change their tasks.
 
 An honest history is paid for by the operator. Between its records stand bytes that are no wires, wires that do not fit,
 and valid wires aimed at what lives in the workspace, paid for by strangers, by an account that was let in and removed,
@@ -48,7 +48,7 @@ often = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=lis
 
 @cache
 def honest() -> tuple[tuple[bytes, int], ...]:
-    """Some honest work, with tasks in every state left open: canonical wires and their times."""
+    """Return wires of honest work, with tasks left in every open state, and their times."""
     desk = RunDesk()
     operator = Actor(desk.workspace_id, ADMIN_KEY, frozenset({"operator"}))
     desk.start(plan_of(step("draft", approvalGate=True), step("text", "draft"), step("notes")), workers=1)
@@ -71,14 +71,14 @@ def honest() -> tuple[tuple[bytes, int], ...]:
 
 @cache
 def shapes() -> tuple[Wire, ...]:
-    """A valid wire of every type and variant."""
+    """Return a valid wire of every type and variant."""
     names = [name for name in files.names(FIXTURES, ".json") if ".valid" in name]
     found = [files.load(f"{FIXTURES}/{name}") for name in names]
     return tuple(wire for wire in found if isinstance(wire, dict) and wire.get("wire") == "1.1")
 
 
 class Topic:
-    """A reader of a shared topic, which remembers the wires that counted."""
+    """A reader of a shared topic that records the wires which applied."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -87,7 +87,7 @@ class Topic:
         self.reasons: Counter[str | None] = Counter()
 
     def order(self, message: bytes, payer: str, time: int = 0) -> str | None:
-        """The network gives the bytes the next place."""
+        """Give the bytes the next place in the order, as the network does."""
         self.time = max(self.time + 1, time)
         record = Record("0.0.9", self.world.sequence + 1, self.time, payer, b"", message)
         seen = lambda wire: copy_key(self.world, wire, payer) in self._seen  # noqa: E731
@@ -98,13 +98,13 @@ class Topic:
         return void
 
     def skip(self) -> None:
-        """Leave a place empty."""
+        """Skip a place in the order."""
         self.time += 1
         pass_over(self.world, Changes(), self.world.sequence + 1, self.time)
 
 
 class _Nowhere:
-    """A store that keeps the structure of the honest plan and nothing else."""
+    """A store that has only the structure of the honest plan."""
 
     def content(self, topic: str, sha256: str) -> Any:
         return _structures().get(sha256)
@@ -123,13 +123,13 @@ _IDS = re.compile(r"^(task|clm|agt|queue|role|msg|gate|wf|key|wk|art|def)_")
 
 
 class Aim:
-    """Wires aimed at what lives in a world."""
+    """Generates wires about entities that exist in a world."""
 
     def __init__(self, random: Random, world: World) -> None:
         self._random, self._world = random, world
 
     def wire(self, sender: str = "") -> Wire:
-        """A valid wire of any type that speaks of what is there."""
+        """Return a valid wire of any type about existing entities."""
         world, random = self._world, self._random
         while True:
             wire = self._aimed(random.choice(shapes()))
@@ -141,7 +141,7 @@ class Aim:
                 return wire
 
     def junk(self) -> bytes:
-        """Bytes that are no wire, or a wire that does not fit."""
+        """Return bytes that are not a wire, or an invalid wire."""
         random = self._random
         whole = canonical(self.wire())
         broken = dict(self.wire())
@@ -191,7 +191,7 @@ class Aim:
 
 
 def attacks(random: Random, topic: Topic, payers: tuple[str, ...]) -> Iterator[tuple[bytes, str]]:
-    """A few records that mean harm."""
+    """Return a few hostile records."""
     for _ in range(random.choice([0, 0, 1, 3])):
         payer, aim = random.choice(payers), Aim(random, topic.world)
         sender = {ADA: "agent:ada", MALLORY: "agent:mallory"}.get(payer, "") if random.random() < 0.7 else ""
@@ -201,7 +201,7 @@ def attacks(random: Random, topic: Topic, payers: tuple[str, ...]) -> Iterator[t
 @given(st.integers(0, 2**32))
 @often
 def test_nothing_that_strangers_write_changes_anything(seed: int) -> None:
-    """The world is what it would be if their places were empty."""
+    """Hostile wires change the world no more than empty places would."""
     random, attacked, calm = Random(seed), Topic(), Topic()
     for place, (message, time) in enumerate(honest()):
         assert attacked.order(message, LOG, time) is None
@@ -233,7 +233,7 @@ def test_an_agent_that_means_harm_changes_no_task_of_others(seed: int) -> None:
 
 
 def _others_tasks(world: World, agent_id: str) -> dict[str, Any]:
-    """What the tasks say that the agent neither holds nor may claim; anybody may add a message to them."""
+    """The states of the tasks that the agent neither holds nor may claim; anyone may add a message to them."""
     return {
         key: (task.state, task.attempt, task.claim_id, task.lease_expires_at, task.artifacts, task.gate, task.gate_id)
         for key, task in world.tasks.items()
@@ -243,8 +243,8 @@ def _others_tasks(world: World, agent_id: str) -> dict[str, Any]:
 
 @given(st.integers(0, 2**32))
 @often
-def test_whatever_anybody_writes_the_fold_goes_on(seed: int) -> None:
-    """The operator too: its wires come in any order, twice, and about things that never were."""
+def test_no_sequence_of_wires_stops_the_fold(seed: int) -> None:
+    """The operator's wires may come in any order, twice, and about entities that never existed."""
     random, topic = Random(seed), Topic()
     wires = [*honest()]
     for message, time in wires[: random.randrange(_let_in(), len(wires))]:
@@ -268,7 +268,7 @@ def test_whatever_anybody_writes_the_fold_goes_on(seed: int) -> None:
 
 
 def _let_in() -> int:
-    """Where everybody is let in, and one removed."""
+    """A workspace with all kinds of parties, and one removed."""
     return next(place for place, (message, _) in enumerate(honest(), 1) if b"party.removed" in message)
 
 
@@ -297,8 +297,8 @@ def test_rules_are_raised_by_the_log_alone() -> None:
         topic.order(b"anything", STRANGER)
 
 
-def test_a_published_claim_id_helps_nobody_else() -> None:
-    """What the first version took: another's completion, because the fold did not see who paid."""
+def test_a_published_claim_id_gives_others_no_rights() -> None:
+    """The first version accepted the completion of another account, because the fold ignored the payer."""
     topic = _ordered()
     task = next(one for one in topic.world.tasks.values() if one.state == "working")
     complete: Wire = next(dict(one) for one in shapes() if one["type"] == "task.complete")
@@ -345,7 +345,7 @@ def test_nothing_counts_before_there_is_a_workspace() -> None:
 
 
 def test_every_type_is_either_for_agents_or_for_the_log() -> None:
-    """A new type is for the log alone until somebody says otherwise."""
+    """Only the log may write a new event type, until the parties table allows it to others."""
     topic = _ordered()
     random = Random(1)
     taken = set()
@@ -355,12 +355,13 @@ def test_every_type_is_either_for_agents_or_for_the_log() -> None:
             taken.add(wire["type"])
     assert taken <= set(catalogue())
     assert {"task.claim_attempted", "task.complete", "message.added", "inbox.sent", "agent.heartbeat"} <= taken
-    families = {name.partition(".")[0] for name in taken}
+    # An agent may ask a queue for its next task; every other type of a queue is for the log.
+    families = {name.partition(".")[0] for name in taken - {"queue.claim_requested"}}
     assert families <= {"task", "artifact", "message", "review", "inbox", "agent", "gate"}
     assert not taken & {"task.created", "task.claimed", "task.cancelled", "agent.registered", "agent.updated"}
 
 
-def test_only_an_operator_lets_accounts_in() -> None:
+def test_only_an_operator_adds_accounts() -> None:
     desk = Desk()
     with pytest.raises(Refused, match="Only an operator"):
         desk.do(AddParty(MALLORY))

@@ -1,4 +1,4 @@
-"""The compiled contract: what it gives, and that a damaged one is refused by name."""
+"""The compiled contract: its contents, and that a damaged one is refused with the name of the error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay beyond single cases: structures, null fields, ledger time, and what is remembered."""
+"""Replay beyond single cases: structures, null fields, ledger time, and what is kept in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def begun(created: dict[str, Any], **options: Any) -> tuple[Builder, Replayed]:
 
 
 @pytest.mark.parametrize("created", [PLANNED, PINNED], ids=["plan task", "pinned structure"])
-def test_outputs_that_stand_in_a_structure_are_required_when_it_is_handed_in(created: dict[str, Any]) -> None:
+def test_outputs_listed_in_a_structure_are_required_at_completion(created: dict[str, Any]) -> None:
     builder, replayed = begun(created, outputs=lambda wire: ["report"])
     assert replayed.attempts[STREAM].outputs == ("report",)
     assert replayed.apply(builder.wire("task.complete")) == "missing_artifact"
@@ -35,7 +35,7 @@ def test_outputs_that_stand_in_a_structure_are_required_when_it_is_handed_in(cre
 
 
 @pytest.mark.parametrize("options", [{}, {"outputs": lambda wire: None}], ids=["no lookup", "not here"])
-def test_outputs_that_nobody_knows_are_said_to_be_unknown_and_only_listed_ones_are_checked(
+def test_unknown_outputs_are_reported_as_unknown_and_only_listed_ones_are_checked(
     options: dict[str, Any],
 ) -> None:
     builder, replayed = begun(PLANNED, **options)
@@ -62,7 +62,7 @@ def test_null_is_read_as_absent() -> None:
     assert replayed.attempts[STREAM].outputs == ()
 
 
-def test_the_canonical_time_takes_the_place_of_the_producers() -> None:
+def test_the_ledger_time_replaces_the_time_of_the_producer() -> None:
     attempt = begin(TASK, 1)
     for nanoseconds, wire in enumerate(Builder().wires(["task.created", *CLAIMED]), 1000):
         assert apply(attempt, wire, nanoseconds) is None
@@ -71,7 +71,7 @@ def test_the_canonical_time_takes_the_place_of_the_producers() -> None:
     assert attempt.hold.since == 1002
 
 
-def test_a_stream_that_never_began_takes_no_room() -> None:
+def test_a_stream_that_never_started_does_not_count() -> None:
     builder = Builder()
     replayed = replay(builder.wire("task.started", task=number) for number in range(1, 50))
     assert replayed.attempts == {}
@@ -97,7 +97,7 @@ def test_nothing_replays_to_nothing() -> None:
     assert [state[name] for name in ("void", "tasks", "artifacts", "projects", "claims")] == [[], {}, {}, {}, {}]
 
 
-def test_the_state_given_out_is_a_copy() -> None:
+def test_the_returned_state_is_a_copy() -> None:
     builder, replayed = begun({})
     replayed.as_json()["tasks"][TASK]["attempts"]["1"]["hold"]["claim_id"] = "somebody"
     assert replayed.as_json()["tasks"][TASK]["attempts"]["1"]["hold"]["claim_id"] == numbered("clm", 1)
@@ -106,12 +106,13 @@ def test_the_state_given_out_is_a_copy() -> None:
     assert replayed.as_json()["tasks"][TASK]["verification"]["mechanical"] == "pass"
 
 
-def test_a_retry_in_another_context_stays_with_its_task() -> None:
+def test_an_attempt_in_another_context_is_void_and_its_task_stays_where_it_is() -> None:
     builder = Builder()
     wires = [builder.wire("task.created"), builder.wire("task.created", attempt=2, context=2)]
-    for order in (wires, wires[::-1]):
-        projects = replay(order).as_json()["projects"]
-        assert list(projects) == ["project:1"]
+    for order, context in ((wires, "project:1"), (wires[::-1], "project:2")):
+        state = replay(order).as_json()
+        assert list(state["projects"]) == [context]
+        assert [one["wire_id"] for one in state["void"]] == [order[1]["wire_id"]]
 
 
 def test_projects_and_tasks_are_listed_by_id() -> None:

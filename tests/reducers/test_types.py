@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# (the module, what stands there, what is planted in its place, what mypy must say)
+# (the module, its text, the planted text, mypy's expected message)
 PLANTS = {
     "a wrong key": (
         "src/redkey/reducers/task.py",
@@ -39,7 +39,7 @@ PLANTS = {
     ),
     "a type of the registry without a case": (
         "src/redkey/reducers/fold.py",
-        "    if type(p) is RoleGranted:\n        return registry.role_granted(world, e, p)\n",
+        "    if type(p) is RoleGranted:\n        return agents.role_granted(world, e, p)\n",
         "",
         'Argument 1 to "assert_never" has incompatible type "RoleGranted"; expected "Never"',
     ),
@@ -51,7 +51,7 @@ PLANTS = {
     ),
     "a command of the registry without a case": (
         "src/redkey/commands/decide.py",
-        "    if type(c) is registry.GrantRole:\n        return registry.grant_role(world, c, actor, now, ids)\n",
+        "    if type(c) is registry.GrantRole:\n        return decide_agents.grant_role(world, c, actor, now, ids)\n",
         "",
         'Argument 1 to "assert_never" has incompatible type "GrantRole"; expected "Never"',
     ),
@@ -98,7 +98,7 @@ def test_mypy_has_nothing_to_say_of_the_reducers_as_they_are(cache: Path) -> Non
 
 
 def _signatures(folder: str) -> Iterator[tuple[str, ast.expr]]:
-    """Every annotation of a parameter or a result in a folder, with its place."""
+    """Return every annotation of a parameter or result in a folder, with its place."""
     for path in sorted((ROOT / "src/redkey" / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""What a run does: opens by order and room, follows its policies, pauses, ends once. One rule at a time."""
+"""Runs, one rule at a time: tasks open by order and concurrency limit, policies apply, runs pause and end once."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_task_of_its_own_policy_follows_that(desk: RunDesk) -> None:
     assert desk.workflow.state == "failed"
 
 
-def test_fail_drops_what_depends_on_it_and_lets_the_other_branches_finish(desk: RunDesk) -> None:
+def test_fail_drops_dependents_and_the_other_branches_finish(desk: RunDesk) -> None:
     desk.start(plan_of(step("a"), step("b", "a"), step("c", "b"), step("x"), step("y", "x"), step("z", "c", "y")))
     desk.break_down("a")
     assert desk.workflow.state == "running"
@@ -125,7 +125,7 @@ def test_fail_drops_what_depends_on_it_and_lets_the_other_branches_finish(desk: 
     assert (desk.workflow.done, desk.workflow.failed, desk.workflow.dropped) == (2, 1, 3)
 
 
-def test_block_lets_what_depends_on_it_wait_and_tells_the_humans(desk: RunDesk) -> None:
+def test_block_makes_dependents_wait_and_notifies_the_humans(desk: RunDesk) -> None:
     desk.start(plan_of(step("a"), step("b", "a"), step("x"), on_failure="block"))
     types = [one.wire["type"] for one in desk.break_down("a").records]
     assert types == ["task.failed", "inbox.sent"]
@@ -140,7 +140,7 @@ def test_block_lets_what_depends_on_it_wait_and_tells_the_humans(desk: RunDesk) 
     assert desk.workflow.state == "completed"
 
 
-def test_a_retry_brings_back_what_was_dropped_unless_another_failure_stands_above(desk: RunDesk) -> None:
+def test_a_retry_restores_dropped_tasks_unless_another_upstream_task_has_failed(desk: RunDesk) -> None:
     desk.start(plan_of(step("a"), step("b"), step("c", "a"), step("d", "c", "b"), step("e", "d"), step("x")))
     desk.break_down("a")
     desk.break_down("b")
@@ -182,7 +182,7 @@ def test_lost_leases_count_apart_and_end_by_the_policy(desk: RunDesk) -> None:
     assert desk.workflow.state == "failed"
 
 
-def test_a_deadline_fails_a_task_wherever_it_stands(desk: RunDesk) -> None:
+def test_a_deadline_fails_a_task_in_every_state(desk: RunDesk) -> None:
     desk.start(plan_of(step("a", deadlineSeconds=60), step("b", deadlineSeconds=60), parallel=2, attempts=3))
     desk.take("a")
     desk.tick(59)
@@ -199,7 +199,7 @@ def test_a_deadline_and_a_lease_that_run_out_together_are_both_settled(desk: Run
     assert desk.states() == {"a": "failed"}
 
 
-def test_pause_stops_opening_and_claiming_and_lets_running_claims_go_on(desk: RunDesk) -> None:
+def test_pause_stops_opening_and_claiming_but_running_claims_continue(desk: RunDesk) -> None:
     desk.start(plan_of(step("a"), step("b"), step("c", "a"), parallel=2))
     claim = desk.take("a")
     desk.do(PauseWorkflow(desk.run))
@@ -267,7 +267,7 @@ def test_a_simple_task_may_wait_for_a_task_of_a_plan(desk: RunDesk) -> None:
     assert desk.state(after) == "available"
 
 
-def test_a_run_is_taken_up_from_its_rows_in_the_middle_of_anything(desk: RunDesk) -> None:
+def test_a_run_is_reloaded_from_its_rows_at_any_moment(desk: RunDesk) -> None:
     desk.start(plan_of(*DIAMOND, step("g", approvalGate=True), step("h"), attempts=2, on_failure="block", parallel=2))
     acts = [
         lambda: desk.finish("a"),
@@ -288,7 +288,7 @@ def test_a_run_is_taken_up_from_its_rows_in_the_middle_of_anything(desk: RunDesk
 
 
 def test_wires_that_come_too_early_are_void(desk: RunDesk) -> None:
-    """Another writer may order anything; nothing opens, ends or is approved before its time."""
+    """Another writer may send wires in any order; nothing opens, ends or is approved too early."""
     desk.start(plan_of(step("a"), step("b", "a"), parallel=1))
     world, sequence = desk.world, desk.world.sequence
     created = load("fixtures/agent-wire/v1.1/task-created.valid-plan.json") | {"sender": "system"}

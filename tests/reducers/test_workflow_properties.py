@@ -1,6 +1,6 @@
-"""Random valid plans, random behaviour: nothing opens early, room and attempts are kept, every run ends.
+"""Random valid plans and random acts: nothing opens early, limits hold, and every run ends.
 
-What must hold is read from the plan and from the ledger alone; no reducer is asked.
+The invariants are checked from the plan and the ledger only, without reducers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def plans(draw: st.DrawFn) -> Plan:
             more["priority"] = draw(st.sampled_from(["urgent", "high", "low"]))
         role = draw(st.sampled_from(ROLES))
         tasks.append(step(f"t{place}", *(f"t{above}" for above in upstream), role=role, leaseSeconds=10, **more))
-    # Tasks need not stand in the order they run in.
+    # Tasks may be listed in another order than the one they run in.
     tasks = draw(st.permutations(tasks))
     named = {task["role"] for task in tasks}
     gates = [task["approvalGate"] for task in tasks]
@@ -67,7 +67,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 class Chance:
-    """Choices that follow from a seed."""
+    """Choices derived from a seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -77,7 +77,7 @@ class Chance:
 
 
 def act(desk: RunDesk, chance: Chance) -> str:
-    """Somebody does something; what cannot be done now is refused, and nothing comes of it."""
+    """Try a random act; an impossible one is refused and changes nothing."""
     tasks = [task for task in desk.world.tasks.values() if task.workflow_id]
     held = [task for task in tasks if task.claim_id]
     late = [task for task in tasks if task.expired_claim_id]
@@ -109,7 +109,7 @@ def act(desk: RunDesk, chance: Chance) -> str:
     if name == "pass":
         desk.tick(chance.of([1, 6, 11, 40, 1200]))
     elif name == "reload":
-        desk.world.bury(desk.world.timestamp, Changes())
+        desk.world.drop_ended_tasks(desk.world.timestamp, Changes())
         lived = snapshot(desk.world)
         desk.reload()
         assert snapshot(desk.world) == lived
@@ -122,7 +122,7 @@ def act(desk: RunDesk, chance: Chance) -> str:
 
 
 def finish(desk: RunDesk) -> None:
-    """Everybody does what is asked of them until the run ends; what is stuck is tried once more, then given up."""
+    """Do all open work until the run ends; retry blocked tasks once, then cancel the run."""
     retried: Counter[str] = Counter()
     for _ in range(400):
         run = desk.world.runs.get(desk.run)
@@ -147,7 +147,7 @@ def finish(desk: RunDesk) -> None:
 
 
 def live(plan: Plan, seed: int, acts: int) -> tuple[RunDesk, list[str]]:
-    """A whole run: as many acts, then the end."""
+    """Simulate a whole run: this many random acts, then all remaining work."""
     desk, chance = RunDesk(), Chance(seed)
     desk.start(plan, workers=2)
     done = [act(desk, chance) for _ in range(acts)]
@@ -156,7 +156,7 @@ def live(plan: Plan, seed: int, acts: int) -> tuple[RunDesk, list[str]]:
 
 
 def check_run(plan: Plan, run: str, wires: list[dict[str, Any]]) -> None:
-    """What must hold of a run, told from its plan and the ledger."""
+    """Check the invariants of a run from its plan and the ledger."""
     asked = {task["id"]: task for task in plan["tasks"]}
     keys: dict[str, str] = {}
     states: dict[str, str] = {}

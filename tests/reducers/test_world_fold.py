@@ -1,4 +1,4 @@
-"""The fold of a workspace: total for any order of valid wires, the same everywhere, and bounded in memory."""
+"""The fold of a workspace: it handles any order of valid wires, is deterministic, and uses bounded memory."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from redkey.commands.claims import (
     Used,
 )
 from redkey.commands.policies import SetPolicy
+from redkey.commands.projects import ChangeProject, CreateProject
 from redkey.commands.registry import (
     CreateKey,
     CreateRole,
@@ -79,7 +80,10 @@ def history() -> tuple[tuple[Wire, int], ...]:
     desk.complete(desk.hold(first, ada))
     claim = desk.hold(second, bob)
     desk.claim(second, ada)
-    desk.do(AddArtifact(claim, "art_" + desk.ids.ulid(), "report", ref_of("about"), "ab" * 32, 7))
+    report = "art_" + desk.ids.ulid()
+    desk.do(AddArtifact(claim, report, "report", ref_of("about"), "ab" * 32, 7))
+    newer = AddArtifact(claim, "art_" + desk.ids.ulid(), "report", ref_of("newer"), "cd" * 32, 8, supersedes=report)
+    desk.do(newer)
     desk.do(PlanClaim(claim, ref_of("plan")))
     desk.do(ReportProgress(claim, 60, ref_of("half")))
     desk.do(ReportUsage(claim, (Used("gpt-5", 0.25, 100, 10), Used(cost_usd=0.1))))
@@ -112,12 +116,18 @@ def history() -> tuple[tuple[Wire, int], ...]:
     desk.do(CreateRole("role_extra", ref_of("extra")))
     desk.do(UpdateRole("role_extra", ref_of("more")))
     desk.do(RemoveRole("role_extra"))
+    desk.do(CreateProject("vault", ref_of("vault")))
+    desk.do(CreateProject("design", ref_of("design"), "vault"))
+    for kind, subject in (("phase", "design"), ("project", "vault")):
+        desk.do(ChangeProject(kind, subject, "on_hold"))
+        desk.do(ChangeProject(kind, subject, completes=True))
     desk.tick(2000)
     return tuple((one.wire, one.timestamp) for one in desk.records())
 
 
 def test_every_event_type_that_coordination_records_is_in_the_history() -> None:
-    """Else the tests below would prove less than they say; plans, gates and the log itself have tests of their own."""
+    """Without this, the tests below would cover less than they claim; plans, gates, the log itself and ordered
+    workspaces have their own tests."""
     elsewhere = (
         "workflow.",
         "gate.",
@@ -128,6 +138,8 @@ def test_every_event_type_that_coordination_records_is_in_the_history() -> None:
         "content.",
         "party.",
         "workspace.r",
+        "topic.",
+        "queue.claim_requested",
     )
     recorded = {wire["type"] for wire, _ in history()}
     missing = {name for name in PAYLOADS if not name.startswith(elsewhere)} - recorded
@@ -153,7 +165,7 @@ def test_any_wires_in_any_order_fold_and_what_is_void_changes_nothing(data: st.D
 
 
 def _moved_only(seen: dict[str, Any]) -> dict[str, Any]:
-    """Without the places in the order, and without what a mere passing of time lets go."""
+    """Return the state without sequences, and without entries that expire with time."""
     for name in ("sequence", "timestamp", "tombstones", "tasks", "timers", "runs", "gates"):
         seen.pop(name)
     for kind in ("agents", "roles", "queues"):
@@ -197,7 +209,7 @@ def _task(number: int, state: str = "available", **more: Any) -> Task:
 
 
 def test_offers_that_are_no_longer_true_do_not_pile_up() -> None:
-    """Even deep in a heap, under a task that nobody takes."""
+    """This holds also for an entry deep in a heap, below a task that no agent claims."""
     world = World()
     for number in range(20 * SMALL_HEAP):
         task = _task(number)
@@ -212,7 +224,7 @@ def test_offers_that_are_no_longer_true_do_not_pile_up() -> None:
     assert heap[0][2] == f"task_{0:026d}"
 
 
-def test_timers_that_no_longer_hold_do_not_pile_up() -> None:
+def test_obsolete_timers_do_not_accumulate() -> None:
     world = World()
     held = _task(0, "claimed", claim_id="clm_x", lease_expires_at=7)
     world.tasks[held.task_id] = held
@@ -223,7 +235,7 @@ def test_timers_that_no_longer_hold_do_not_pile_up() -> None:
     assert (7, "lease", held.task_id) in world.timers
 
 
-def test_ended_tasks_stay_for_a_minute_of_ledger_time_and_then_leave() -> None:
+def test_ended_tasks_leave_memory_after_a_minute_of_ledger_time() -> None:
     desk = Desk()
     agent, task = desk.agent("ada"), desk.task()
     desk.complete(desk.hold(task, agent))
@@ -239,8 +251,8 @@ def test_ended_tasks_stay_for_a_minute_of_ledger_time_and_then_leave() -> None:
     assert not desk.world.tombstones
 
 
-def test_a_world_holds_nothing_of_what_is_finished() -> None:
-    """However much was done: what is left is what waits, and lists that are bounded whatever they held."""
+def test_finished_work_is_not_kept_in_memory() -> None:
+    """After any amount of work only waiting tasks and bounded lists remain."""
     desk = Desk()
     one, other = desk.agent("ada"), desk.agent("bob")
     sizes = []
@@ -261,7 +273,7 @@ def test_a_world_holds_nothing_of_what_is_finished() -> None:
     assert sizes == [1, 2, 3]
 
 
-def test_a_task_that_is_tried_again_does_not_leave_with_its_last_attempt() -> None:
+def test_a_retried_task_stays_in_memory_after_its_last_attempt_ended() -> None:
     desk = Desk()
     agent, task = desk.agent("ada"), desk.task(max_attempts=2)
     desk.do(FailClaim(desk.hold(task, agent), "error"))

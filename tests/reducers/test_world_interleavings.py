@@ -1,4 +1,4 @@
-"""A network that orders after submission: the same wires in every order that could have come about.
+"""A network that orders after submission: the same wires in every possible order.
 
 Clients submit requests, two servers watch the order and submit what is due at the prefix they have seen; nobody
 knows where a wire will stand. Whatever the order, folding the topic and replaying the task's stream alone agree on
@@ -38,7 +38,7 @@ Wire = dict[str, Any]
 
 
 class Net:
-    """A submitted store in small: what is submitted waits until somebody says that it is ordered next."""
+    """A small store whose submitted wires wait until the test orders the next one."""
 
     def __init__(self, desk: Desk, task_id: str) -> None:
         self.world = World()
@@ -54,7 +54,7 @@ class Net:
                 self.alone.apply(one.wire)
 
     def order(self, wire: Wire) -> str | None:
-        """The network gives the wire the next place."""
+        """Give the wire the next place in the order, as the network does."""
         self.now += SECOND
         place = self.world.sequence + 1
         # A mirror knows every wire id it has shown before.
@@ -69,7 +69,7 @@ class Net:
         return void
 
     def agree(self) -> None:
-        """Topic and stream tell the same of state and holder."""
+        """Check that topic and stream agree on state and holder."""
         task = self.world.tasks[self.task_id]
         attempt = self.alone.attempts[f"task:{self.task_id}:attempt:{task.attempt}"]
         held = attempt.hold
@@ -80,11 +80,11 @@ class Net:
         )
 
     def derived(self) -> list[Wire]:
-        """What a server that has seen everything so far would submit."""
+        """Return what a server that has read everything would submit."""
         return [seal(self.world, draft, self.now, self.ids).as_json() for draft in follow_ups(self.world)]
 
     def request(self, command: Any) -> list[Wire]:
-        """What a server would submit for a caller now; nothing when it refuses."""
+        """Return what a server would submit for a caller now; nothing if it refuses."""
         try:
             drafts = decide(self.world, command, self.admin, self.now, self.ids, NoPast()).drafts
         except Refused:
@@ -92,7 +92,7 @@ class Net:
         return [seal(self.world, draft, self.now, self.ids).as_json() for draft in drafts]
 
     def settle(self) -> None:
-        """Nothing more is submitted by clients: the servers bring it to an end."""
+        """Order all remaining wires of the servers; clients submit nothing more."""
         for _ in range(20):
             wires = self.derived()
             if not wires:
@@ -126,7 +126,7 @@ def scene() -> tuple[Desk, str, list[str]]:
 
 
 def late_scene(*, recorded: bool) -> tuple[Desk, str, list[str], str]:
-    """Ada's lease has run out, and the ledger says so or does not yet; her claim comes with it."""
+    """Return a world in which Ada's lease has expired, recorded or not, and her claim."""
     desk = Desk()
     agents = [desk.agent("ada"), desk.agent("bob")]
     task = desk.task()
@@ -138,12 +138,12 @@ def late_scene(*, recorded: bool) -> tuple[Desk, str, list[str], str]:
     return desk, task, agents, claim_id
 
 
-# A step is what somebody does at its turn: submit, or have something ordered. An interleaving is an order of steps.
+# A step is one act of a server: submit a wire, or have one ordered. An interleaving is an order of steps.
 Step = Callable[["Play"], None]
 
 
 class Play:
-    """One interleaving: who has submitted what and is not ordered yet."""
+    """One interleaving, with the submitted wires that are not ordered yet."""
 
     def __init__(self, desk: Desk, task: str, agents: list[str]) -> None:
         self.net = Net(desk, task)
@@ -154,7 +154,7 @@ class Play:
         self.flying += self.net.request(ClaimTask(self.task, self.agents[number], 60))
 
     def server(self) -> None:
-        """A server submits what is due at the prefix it sees; another may have submitted the same."""
+        """A server submits what is due at its prefix; another server may submit the same."""
         self.flying += self.net.derived()
 
     def cancel(self) -> None:
@@ -184,7 +184,7 @@ class Play:
 
 
 def interleavings(threads: list[list[Step]]) -> Iterator[list[Step]]:
-    """Every way to weave the threads; each keeps its own order."""
+    """Return every interleaving of the threads; each keeps its own order."""
     if not any(threads):
         yield []
         return
@@ -228,7 +228,7 @@ def test_a_cancel_among_them_in_every_order(order: Step) -> None:
 
 @pytest.mark.parametrize("order", [Play.order_first, Play.order_last], ids=["oldest first", "newest first"])
 def test_start_complete_and_cancel_of_the_winner_in_every_order(order: Step) -> None:
-    """Ada's attempt is ordered and both servers have its outcome; then everything else comes at once."""
+    """Ada's attempt is ordered and both servers have its outcome; all other wires then come in any order."""
     desk, task, agents = scene()
     count = 0
     for steps in interleavings([[bob], [Play.start, Play.complete], [Play.cancel], [Play.server], [order, order]]):
@@ -273,7 +273,7 @@ def test_every_order_of_the_wires_of_two_attempts_and_their_outcomes() -> None:
 
 
 def late(claim_id: str, command: Callable[[str], Any]) -> Step:
-    """The old holder acts: by the prefix that it sees it goes on, takes its hold up again, or is refused."""
+    """The old holder acts: depending on its prefix it continues, resumes its claim, or is refused."""
 
     def act(play: Play) -> None:
         play.flying += play.net.request(command(claim_id))
@@ -287,7 +287,7 @@ def late(claim_id: str, command: Callable[[str], Any]) -> Step:
 def test_a_late_holder_against_a_claim_in_flight_in_every_order(
     order: Step, command: Callable[[str], Any], recorded: bool
 ) -> None:
-    """Whoever comes first in the order has the task: the hold that goes on, or the claim that was settled before."""
+    """The first wire in the order wins: the resumed claim, or the claim that was settled before."""
     desk, task, agents, claim_id = late_scene(recorded=recorded)
     ends: Counter[tuple[str, str]] = Counter()
     for steps in interleavings([[bob], [late(claim_id, command)], [Play.server, Play.server], [order, order, order]]):
@@ -304,8 +304,8 @@ def test_a_late_holder_against_a_claim_in_flight_in_every_order(
 
 @pytest.mark.parametrize("recorded", [True, False], ids=["expiry recorded", "expiry not recorded"])
 def test_every_order_of_the_wires_of_a_late_holder_and_a_claim(recorded: bool) -> None:
-    """The hold taken up again, its completion, the other's attempt and all that servers make of it: every order in
-    which a server's wire stands after those that it had seen when it was made."""
+    """The resumed claim, its completion, the other attempt and all derived wires, in every possible order: a server's
+    wire comes after those that the server had read when it created it."""
     desk, task, agents, claim_id = late_scene(recorded=recorded)
 
     def begin() -> Net:
@@ -365,7 +365,7 @@ def test_two_servers_give_a_consequence_the_same_id() -> None:
     assert [wire["wire_id"] for wire in one] == [wire["wire_id"] for wire in other]
 
 
-def test_who_loses_to_an_unsettled_attempt_waits_to_be_told_who_won() -> None:
+def test_a_loser_to_an_undecided_attempt_waits_for_the_winner() -> None:
     desk, task, agents = scene()
     net = Net(desk, task)
     attempts = [net.request(ClaimTask(task, agent, 60))[0] for agent in agents]

@@ -94,7 +94,7 @@ def test_a_complaint_is_the_last_word_of_an_agent_that_did_not_stop_in_good_orde
     async def scene() -> None:
         fleet = Fleet(["x"], lambda name: ["sh", "-c", script])
         running = asyncio.create_task(fleet.run())
-        standing = fleet.standings["x"]
+        standing = fleet.agents["x"]
         async with asyncio.timeout(PATIENCE_SECONDS):
             while standing.state != "idle":
                 await asyncio.sleep(0.01)
@@ -129,7 +129,7 @@ def test_a_killed_fleet_leaves_nobody_behind(stage: Scene) -> None:
         ("[agents.x]\nqueue = 'q'\nexec = 'x'\ncard = 'c'\nleese = 3", "agents.x"),
         ("[agents.x]\nqueue = 'q'\nexec = 'x'\ncard = 'c'\nlease_seconds = 1", "agents.x"),
         ("[agents.x]\nexec = 'x'\ncard = 'c'", "queue"),
-        ("[other]\n[agents.x]\nqueue = 'q'", "nothing else"),
+        ("[other]\n[agents.x]\nqueue = 'q'", "only the tables"),
     ],
 )
 def test_a_fleet_file_that_is_wrong_says_where(text: str, words: str, tmp_path: Path) -> None:

@@ -1,19 +1,24 @@
-"""Memories: kept by their owner, recalled by nearness; how well, with the real model and by words alone."""
+"""Memories, in a file and in PostgreSQL: recalled by nearness; how well, with the real model and by words alone."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy
 import pytest
 
 from redkey.errors import MemoryRefused
 from redkey.runner.memory import minilm
-from redkey.runner.memory.port import Owner
+from redkey.runner.memory.port import Memories, Owner
+from redkey.runner.memory.postgres import PostgresMemories
 from redkey.runner.memory.sqlite import SqliteMemories
+from tests.harness.postgres import database
 
 QUINN = Owner("ws_1", "quinn")
+Make = Callable[..., Memories]
 
 # What an agent might have remembered, and how it might ask for it weeks later, in other words.
 FACTS = {
@@ -35,6 +40,40 @@ FACTS = {
 NOISE = [f"Ticket {number} was closed without a change on day {number % 28}." for number in range(10)]
 
 
+class Letters:
+    """An embedder whose vectors count letters: texts with the same letters are near."""
+
+    name = "letters"
+    floor = 0.9
+
+    def embed(self, texts: list[str]) -> numpy.ndarray:
+        counts = numpy.array([[1e-6 + text.lower().count(chr(97 + n)) for n in range(26)] for text in texts])
+        return (counts / numpy.linalg.norm(counts, axis=1, keepdims=True)).astype(numpy.float32)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    """Open memories of one kind, the same ones with each call."""
+    opened: list[SqliteMemories | PostgresMemories] = []
+
+    def open_one(*arguments: object, **options: object) -> Memories:
+        kind = SqliteMemories if request.param == "sqlite" else PostgresMemories
+        opened.append(kind(place, *arguments, **options))  # type: ignore[arg-type]
+        return opened[-1]
+
+    if request.param == "sqlite":
+        place: object = tmp_path / "m.sqlite"
+        yield open_one
+    else:
+        with database() as place:
+            yield open_one
+            for memories in opened:
+                memories.close()
+            opened.clear()
+    for memories in opened:
+        memories.close()
+
+
 def _filled(path: Path, embedder: minilm.MiniLm | None = None) -> SqliteMemories:
     memories = SqliteMemories(path, embedder)
     for text in [*FACTS, *NOISE]:
@@ -46,32 +85,80 @@ def _found_first(memories: SqliteMemories) -> int:
     return sum(memories.recall(QUINN, question, 1)[0].text == fact for fact, question in FACTS.items())
 
 
-def test_words_recall_what_shares_words_best_first(tmp_path: Path) -> None:
-    memories = SqliteMemories(tmp_path / "m.sqlite")
+def test_words_recall_what_shares_words_best_first(make: Make) -> None:
+    memories = make()
     memories.remember(QUINN, "Deploying needs a tag.", task_id="task_1", written_at="2026-01-01T00:00:00Z")
     memories.remember(QUINN, "Deployments of the shop are deployed by Atlas.")
     memories.remember(QUINN, "Lunch is at noon.")
     found = memories.recall(QUINN, "How do I deploy the shop?")
     assert [one.text for one in found] == ["Deployments of the shop are deployed by Atlas.", "Deploying needs a tag."]
     assert (found[1].task_id, found[1].written_at) == ("task_1", "2026-01-01T00:00:00Z")
+    assert found[0].written_at > "2026-11"
 
 
-def test_nobody_recalls_what_another_agent_or_workspace_remembers(tmp_path: Path) -> None:
-    memories = SqliteMemories(tmp_path / "m.sqlite")
+@pytest.mark.parametrize("embedder", [None, Letters()], ids=["words", "vectors"])
+def test_an_agent_recalls_only_its_own_memories_of_its_workspace(embedder: Letters | None, make: Make) -> None:
+    memories = make(embedder)
     memories.remember(QUINN, "The door code is on the fridge.")
+    assert memories.recall(QUINN, "the door code is on the fridge")
     for other in (Owner("ws_1", "mindy"), Owner("ws_2", "quinn")):
-        assert memories.recall(other, "door code") == []
+        assert memories.recall(other, "the door code is on the fridge") == []
 
 
-@pytest.mark.parametrize("about", ["", "!!!", '" OR 1', "NEAR(a b)", "text:door*", "a" * 10_000, "x " * 10_000])
-def test_no_text_is_an_operator_of_the_query(about: str, tmp_path: Path) -> None:
-    memories = SqliteMemories(tmp_path / "m.sqlite")
+def test_what_shares_only_common_words_is_not_relevant(make: Make) -> None:
+    memories = make()
     memories.remember(QUINN, "The door code is on the fridge.")
-    memories.recall(QUINN, about)
+    assert memories.recall(QUINN, "What is the weather like on the coast?") == []
 
 
-def test_the_same_words_are_one_memory_and_the_oldest_are_forgotten(tmp_path: Path) -> None:
-    memories = SqliteMemories(tmp_path / "m.sqlite", keep=2)
+def test_a_memory_below_the_floor_is_not_recalled(make: Make) -> None:
+    memories = make(Letters())
+    for text in ("stone", "notes", "kiwi"):
+        memories.remember(QUINN, text)
+    assert {one.text for one in memories.recall(QUINN, "onset")} == {"stone", "notes"}
+    assert len(make(Letters(), floor=0.0).recall(QUINN, "onset")) == 3
+    assert make(Letters(), floor=0.9).recall(QUINN, "jazz") == []
+
+
+def test_the_nearest_comes_first_and_what_had_no_vector_gets_one(make: Make) -> None:
+    for text in ("stone stones", "stone", "kiwi"):
+        make().remember(QUINN, text)
+    found = make(Letters(), floor=0.2).recall(QUINN, "onset", 2)
+    assert [one.text for one in found] == ["stone", "stone stones"]
+
+
+@pytest.mark.parametrize("embedder", [None, Letters()], ids=["words", "vectors"])
+def test_no_question_is_an_operator_of_the_query(embedder: Letters | None, make: Make) -> None:
+    memories = make(embedder)
+    memories.remember(QUINN, "The door code is on the fridge.")
+    for about in (
+        "",
+        "!!!",
+        '" OR 1',
+        "NEAR(a b)",
+        "text:door*",
+        "' | 'x",
+        "a & !b",
+        "\0",
+        "\ud800",
+        "a" * 9000,
+        "x " * 9000,
+    ):
+        assert len(memories.recall(QUINN, about)) <= 1
+
+
+def test_every_text_is_stored_as_far_as_a_database_can(make: Make) -> None:
+    memories = make()
+    memories.remember(QUINN, "nul \0 and surrogate \ud800 number")
+    memories.remember(QUINN, "number " + "é" * 20_000)
+    assert sorted(len(one.text) for one in memories.recall(QUINN, "number")) == [28, 8000]
+    with pytest.raises(MemoryRefused) as refused:
+        memories.remember(QUINN, " \0 ")
+    assert refused.value.code == "memory_empty"
+
+
+def test_the_same_words_are_one_memory_and_the_oldest_are_forgotten(make: Make) -> None:
+    memories = make(keep=2)
     for number, text in enumerate(["alpha one", "alpha two", "alpha one", "alpha three"]):
         memories.remember(QUINN, text, written_at=f"2026-01-0{number + 1}T00:00:00Z")
     assert {one.text for one in memories.recall(QUINN, "alpha")} == {"alpha one", "alpha three"}
@@ -110,9 +197,24 @@ def test_missing_weights_are_told_with_how_to_get_them(tmp_path: Path) -> None:
 needs_model = pytest.mark.skipif(not minilm.available(), reason="the MiniLM extra is not installed")
 
 
+class Cached(minilm.MiniLm):
+    """The real model, asked once for each text: it takes a processor a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._vectors: dict[str, numpy.ndarray] = {}
+
+    def embed(self, texts: Sequence[str]) -> numpy.ndarray:
+        if missing := [text for text in texts if text not in self._vectors]:
+            self._vectors.update(zip(missing, super().embed(missing), strict=True))
+        return numpy.stack([self._vectors[text] for text in texts])
+
+
 @pytest.fixture(scope="module")
 def model() -> minilm.MiniLm:
-    return minilm.MiniLm()
+    found = Cached()
+    found.embed([*FACTS, *FACTS.values(), *NOISE])
+    return found
 
 
 @needs_model
@@ -124,7 +226,8 @@ def test_the_model_tells_paraphrases_from_other_sentences(model: minilm.MiniLm) 
 
 
 @needs_model
-def test_padding_changes_no_vector(model: minilm.MiniLm) -> None:
+def test_padding_changes_no_vector() -> None:
+    model = minilm.MiniLm()
     alone = model.embed(["Short."])[0]
     together = model.embed(["Short.", "A much longer sentence that makes the short one be padded a lot."])[0]
     assert abs(alone - together).max() < 1e-5
@@ -152,3 +255,19 @@ def test_what_was_remembered_without_the_model_gets_its_vector_later(model: mini
     with sqlite3.connect(tmp_path / "m.sqlite") as db:
         assert db.execute("SELECT embedder, length(vector) FROM memories").fetchall() == [(model.name, 4 * 384)]
     db.close()
+
+
+@needs_model
+def test_the_real_model_recalls_every_fact_above_its_floor(
+    make: Make, model: minilm.MiniLm, record_property: pytest.RecordProperty
+) -> None:
+    memories = make(model)
+    for text in [*FACTS, *NOISE]:
+        memories.remember(QUINN, text)
+    found = {fact: [one.text for one in memories.recall(QUINN, question, 24)] for fact, question in FACTS.items()}
+    first = sum(texts[:1] == [fact] for fact, texts in found.items())
+    recalled = sum(len(texts) for texts in found.values())
+    record_property("proven", f"memory floor: {first} of {len(FACTS)} first, {recalled} of {24 * len(FACTS)} recalled")
+    assert first >= 12
+    assert all(fact in texts for fact, texts in found.items())
+    assert recalled < 0.25 * 24 * len(FACTS)

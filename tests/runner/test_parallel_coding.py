@@ -136,6 +136,50 @@ echo '{output(summary="Mine.")}'
     assert task.attempt == 1
 
 
+def slow_files(origin: Path, place: Path) -> None:
+    """Let the origin wait for the file `go` whenever it writes slow.txt; it says so by the file `writing`."""
+    (origin / ".gitattributes").write_text("items/slow.txt filter=slow\n")
+    git(origin, "add", ".")
+    git(origin, "commit", "-q", "-m", "A slow file")
+    wait = f"touch {place}/writing; until [ -e {place}/go ]; do sleep 0.02; done; cat"
+    git(origin, "config", "filter.slow.smudge", wait)
+
+
+def test_a_push_that_has_begun_is_finished_though_its_runner_is_killed(stage: Scene) -> None:
+    """The runner dies while the files of the branch that is checked out are being written; another one is waiting."""
+    origin, place = shop(stage), stage.directory
+    slow_files(origin, place)
+    script = stage.script("agent.sh", f"{sys.executable} {EXAMPLE / 'agent.py'} && echo $$ >> {place}/agents")
+    first = stage.start(options(stage, origin, "ada", "--exec", script))
+    slow = stage.task("Add slow", input={"item": "slow"})
+    stage.wait((place / "writing").exists, 60)
+    first.stop(signal.SIGKILL)
+    stage.start(options(stage, origin, "bob", "--exec", script))
+    quick = stage.task("Add quick", input={"item": "quick"})
+    stage.wait(lambda: len((place / "agents").read_text().split()) >= 2, 60)
+    (place / "go").touch()
+    stage.ends(quick, "completed")
+    assert stage.ends(slow, "completed").summary == "The work was merged before."
+    assert sorted((origin / "items.txt").read_text().split()) == ["first", "quick", "slow"]
+    assert git(origin, "status", "--porcelain") == ""
+
+
+def test_a_branch_that_moves_while_its_files_are_written_is_tried_again(stage: Scene) -> None:
+    """The files of the refused push would stay, and every later push would be refused because of them."""
+    origin, place = shop(stage), stage.directory
+    slow_files(origin, place)
+    stage.start(options(stage, origin, "ada", "--exec", f"{sys.executable} {EXAMPLE / 'agent.py'}"))
+    slow = stage.task("Add slow", input={"item": "slow"})
+    stage.wait((place / "writing").exists, 60)
+    other = git(origin, "commit-tree", "main^{tree}", "-p", "main", "-m", "By somebody else")
+    git(origin, "update-ref", "refs/heads/main", other)
+    (place / "go").touch()
+    stage.ends(slow, "completed")
+    assert git(origin, "rev-parse", "main~1") == other
+    assert git(origin, "status", "--porcelain") == ""
+    assert (origin / "items.txt").read_text().split() == ["slow", "first"]
+
+
 def test_checks_hold_work_back_and_what_is_asked_for_must_be_there(stage: Scene) -> None:
     origin = shop(stage)
     script = f"touch items/orphan.txt; echo '{output()}'"

@@ -65,7 +65,8 @@ echo '{output()}'
 def test_a_worktree_can_be_committed_to_from_inside(stage: Scene) -> None:
     origin = make_repository(stage.directory / "origin")
     script = f"echo x > x.txt && git add . && git commit -q -m X && echo '{output(summary='Committed.')}'"
-    options = ["--repo", str(origin), "--merge-into", "main", "--check", "test -e x.txt", "--sandbox", "offline"]
+    # Alone, --sandbox means offline.
+    options = ["--sandbox", "--repo", str(origin), "--merge-into", "main", "--check", "test -e x.txt"]
     stage.run("--exec", script, *options)
     assert stage.ends(stage.task(), "completed").summary == "Committed."
     assert git(origin, "show", "main:x.txt") == "x"

@@ -205,7 +205,7 @@ def test_the_table_of_a_fleet_draws_what_strangers_wrote_as_text(capsys: pytest.
 
     table = _Table()
     fleet = Fleet(["quinn"], lambda name: [name])
-    fleet.standings["quinn"].title = "[red]evil\x1b[2J"
+    fleet.agents["quinn"].title = "[red]evil\x1b[2J"
     with table:
         table(fleet)
     drawn = capsys.readouterr().out

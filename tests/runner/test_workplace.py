@@ -157,7 +157,9 @@ def test_work_lands_while_another_task_fetches_the_branch(tmp_path: Path) -> Non
             assert place.clone is not None
             (place.clone / "refs" / "remotes" / "origin" / "main.lock").touch()
             commit = git(place.directory, "rev-parse", "HEAD")
-            return await Merging(tmp_path / "work", merge_into="main").land(place, commit, "Work", "task_1")
+            merging = Merging(tmp_path / "work", merge_into="main")
+            async with merging.turn(place):
+                return await merging.land(place, commit, "Work", "task_1")
 
     landed = asyncio.run(scene())
     assert git(origin, "rev-parse", "main") == landed

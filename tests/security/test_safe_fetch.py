@@ -226,7 +226,11 @@ BAD: dict[str, Serve] = {
 @pytest.mark.parametrize("what", BAD)
 def test_whatever_else_a_server_answers_is_one_flat_refusal_within_the_time(what: str) -> None:
     refused, seconds = refusal_of(BAD[what], FetchPolicy(private=True, seconds=0.5))
-    assert (refused.code, refused.message) == ("fetch_failed", "No JSON document could be fetched from this URL.")
+    # The same sentence for an address that is not public and for a name that leads nowhere.
+    text = (
+        "No JSON document could be fetched from this URL: its host has no public address, or none that is known here."
+    )
+    assert (refused.code, refused.message) == ("fetch_failed", text)
     assert seconds < 10
 
 

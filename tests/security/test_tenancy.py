@@ -18,6 +18,7 @@ from tests.api.conftest import Workspace
 from tests.harness.acts import begin_queue, claim, create_task, head, register
 from tests.harness.client import Client, Reply, contract
 from tests.harness.invariants import no_foreign_bytes
+from tests.harness.person import Flow
 from tests.harness.server import Server, serving
 
 # What the ids of a workspace are called in paths and queries.
@@ -33,6 +34,9 @@ NAMES = (
     "keyId",
     "sha256",
     "sessionId",
+    "personId",
+    "projectId",
+    "phaseId",
 )
 MISSING = {
     "workspaceId": "wk_00000000000000000000000000",
@@ -46,11 +50,18 @@ MISSING = {
     "keyId": "key_00000000000000000000000000",
     "sha256": "0" * 64,
     "artifactId": "art_00000000000000000000000000",
-    "sessionId": "room-missing",
+    "sessionId": "00000000000000000000000000",
+    "personId": "key_00000000000000000000000000",
+    "projectId": "vault-missing",
+    "phaseId": "design-missing",
 }
-# The bus has agents and messages of its own.
+# The bus has sessions, agents and messages of its own.
 BUS = "/api/"
-BUS_MISSING = {"agentId": "talker-missing", "messageId": "00000000-0000-4000-8000-000000000000"}
+BUS_MISSING = {
+    "sessionId": "room-missing",
+    "agentId": "talker-missing",
+    "messageId": "00000000-0000-4000-8000-000000000000",
+}
 PREFIXES = {
     "wk_": "workspaceId",
     "queue_": "queueId",
@@ -87,12 +98,13 @@ class Tenant:
             "keyId": workspace.key("read")["keyId"],
             "sha256": admin.put("/content", name.encode()).json["sha256"],
             "artifactId": artifact.json["artifactId"],
-            "sessionId": f"room-{name}",
+            **_log_in(workspace, f"{name}@example.com"),
+            **_plan(admin, name),
         }
         self.bus_ids = _talk(admin, f"room-{name}", f"talker-{name}")
 
     def ids_in(self, path: str) -> dict[str, str]:
-        """What ids are called in a path: the bus has agents and messages of its own."""
+        """What ids are called in a path: the bus has sessions, agents and messages of its own."""
         return {**self.ids, **self.bus_ids} if path.startswith(BUS) else self.ids
 
 
@@ -103,7 +115,23 @@ def _talk(admin: Client, session: str, agent: str) -> dict[str, str]:
     said = admin.post(f"/api/sessions/{session}/messages", {"text": f"to {agent}", "agent_ids": [agent]})
     assert said.status == 202, said.text
     waiting = admin.get(f"/api/sessions/{session}/agents/{agent}/messages").json
-    return {"agentId": agent, "messageId": waiting[0]["id"]}
+    return {"sessionId": session, "agentId": agent, "messageId": waiting[0]["id"]}
+
+
+def _log_in(workspace: Workspace, email: str) -> dict[str, str]:
+    """A person who has logged in."""
+    people = f"/workspaces/{workspace.workspace_id}/people"
+    invited = workspace.admin.post(people, {"email": email}).json
+    Flow(workspace.server.url).tokens(email, invited["loginCode"])
+    [person] = workspace.admin.get(people).json["items"]
+    return {"personId": person["personId"], "sessionId": person["sessions"][0]["sessionId"]}
+
+
+def _plan(admin: Client, name: str) -> dict[str, str]:
+    """A project with a phase."""
+    project = admin.post("/projects", {"id": f"vault-{name}", "name": "Vault"}).json
+    phase = admin.post(f"/projects/{project['projectId']}/phases", {"id": f"design-{name}", "name": "Design"}).json
+    return {"projectId": project["projectId"], "phaseId": phase["phaseId"]}
 
 
 def missing_in(path: str) -> dict[str, str]:
@@ -357,7 +385,7 @@ def test_a_session_id_of_another_workspace_is_as_free_as_any(tenants: tuple[Tena
     # What a workspace sees of its rooms is the id that it gave them.
     assert stranger.workspace.workspace_id not in told
     listed = [one["id"] for one in stranger.admin.get("/api/sessions").json]
-    assert listed == sorted([taken, free, stranger.ids["sessionId"]])
+    assert listed == sorted([taken, free, stranger.bus_ids["sessionId"]])
     page = stranger.admin.get("/api/sessions?limit=2").json
     rest = stranger.admin.get(f"/api/sessions?after={page[-1]['id']}").json
     assert [one["id"] for one in (*page, *rest)] == listed

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from redkey.errors import WireRefused
 from redkey.stores.sqlite import SqliteStore
 from redkey.wire.catalogue import SCHEMAS
+from redkey.wire.lift import Log, lift
 from redkey.wire.schema import compile_schema
 from redkey.wire.validate import MESSAGE_LIMIT, too_large, validate
 from tests.api.conftest import Workspace
@@ -45,6 +47,38 @@ def test_the_directories_of_the_seed_are_there(folder: str) -> None:
 
 def test_the_literal_envelope_is_a_valid_wire() -> None:
     assert validate(LITERAL) == []
+
+
+def test_the_literal_task_started_is_read_with_the_claim_that_it_leaves_out() -> None:
+    literal = example("001-envelope")
+    assert literal["payload"] == {}
+    assert "/payload/claim_id" in _pointers(literal)
+    ((wire,), found) = (lift(literal).wires, lift(literal))
+    assert validate(wire) == []
+    assert wire["stream"]["parent_task_id"] == literal["stream"]["parent_task_id"]
+    assert {one.pointer for one in (*found.lost, *found.assumed)} == {
+        "/wire_id",
+        "/stream/causation_id",
+        "/payload/claim_id",
+    }
+    # In a log, it is the claim that its agent has there; the wire before it may be of 1.0.
+    log = Log()
+    claim = {
+        "wire": "1.0",
+        "type": "claim",
+        "sender": "quinn-03",
+        "ts": "2026-05-06T15:00:00Z",
+        "payload": {"task_id": "0.0.8830671", "agent": "quinn-03", "role": "developer"},
+    }
+    claimed = [one for one in lift(claim, log).wires if one["type"] == "task.claimed"]
+    (started,) = lift(literal, log).wires
+    assert started["payload"] == {name: claimed[0]["payload"][name] for name in ("claim_id", "agent_id")}
+
+
+@pytest.mark.parametrize("sender", ["runner:r1", "human:ada", "system"])
+def test_a_claim_is_assumed_for_its_own_agent_alone(sender: str) -> None:
+    with pytest.raises(WireRefused):
+        lift({**LITERAL, "sender": sender, "payload": {}})
 
 
 @pytest.mark.parametrize("field", ["wire", "wire_id", "type", "sender", "ts", "stream", "state", "payload"])

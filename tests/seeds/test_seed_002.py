@@ -70,9 +70,10 @@ def test_the_four_kinds_of_messages_are_taken_and_others_are_carried(tmp_path: P
         ask, session = Caller(bus), bus.session()
         for key in ("ann", "bob"):
             ask("POST", f"/sessions/{session}/agents", {"id": key})
-        # A kind that the bus does not know is for the agents to understand; what is no text is no kind.
-        carried, refused = ("user", "reply", "control", "system", "gossip"), (7, ["user"])
-        for kind in (*carried, *refused):
+        sent = (("user", 202), ("reply", 202), ("control", 202), ("system", 202), ("gossip", 202), (7, 400))
+        for kind, expected in sent:
             body = {"text": "x", "agent_ids": ["bob"], "src": "ann", "kind": kind}
-            status = ask("POST", f"/sessions/{session}/messages", body)[0]
-            assert status == (202 if kind in carried else 400), kind
+            assert ask("POST", f"/sessions/{session}/messages", body)[0] == expected, kind
+        # An unknown kind is read as `user`.
+        received = ask("GET", f"/sessions/{session}/agents/bob/messages")[1]
+        assert [message["kind"] for message in received] == ["user", "reply", "control", "system", "user"]

@@ -19,26 +19,13 @@ SEEDS = seeds()
 ROWS = [row for seed in SEEDS for row in seed.rows]
 # How many rows are open, and for what. A number changes with the work that proves a row, and with nothing else.
 OPEN_ROWS = {
-    "Hedera": 7,
-    "PostgreSQL": 2,
-    "Studio": 1,
-    "Seeds 2": 3,
-    "Seeds 3": 2,
-    "Seeds 5": 3,
-    "Seeds 6": 1,
-    "Seeds 9": 1,
-    "Seeds 10": 3,
-    "Seeds 11": 3,
-    "Seeds 12": 4,
-    "Seeds 13": 7,
-    "Seeds 14": 2,
     # No test can hold a figure of this machine; decided otherwise; proved by tests that the suite does not run.
-    "measured": 3,
+    "measured": 2,
     "decided": 1,
     "opt-in": 1,
 }
 # How many requirements each seed has.
-REQUIREMENTS = {"000": 63, "001": 83, "002": 112, "003": 32, "004": 168}
+REQUIREMENTS = {"000": 63, "001": 84, "002": 112, "003": 32, "004": 168}
 
 
 def test_every_requirement_is_there_once() -> None:

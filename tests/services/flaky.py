@@ -1,4 +1,4 @@
-"""A memory store whose units can be made to fail: at their beginning, at their commit, or behind it."""
+"""A memory store whose units can be made to fail: at their start, at their commit, or after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.harness.desk import HandClock
 
 
 class FlakyStore(MemoryStore):
-    """Fails as it is told to, once for each failure it was given; counts what it commits."""
+    """Fails as set up, once for each failure it was given; counts what it commits."""
 
     def __init__(self, clock: HandClock | None = None, disk: MemoryDisk | None = None) -> None:
         self.clock = clock or HandClock()

@@ -1,7 +1,7 @@
-"""A data directory of which bits are flipped one at a time, and what becomes of them: named, or nothing changed.
+"""Flips the bits of a data directory one at a time, and reports the result: fsck names the fault, or nothing changed.
 
-Files lie in memory and are changed in place, one byte and back again, so a try costs one look at the store. Whatever
-fsck does but name a fault or find none (an exception of another kind, no end) fails the test that asked.
+Files are in memory and are changed in place, one byte and back again, so a try costs one check of the store. If fsck
+does anything but name a fault or find none (another exception, no end), the test fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from redkey.stores.sqlite.inspection import Inspection
 
 DATABASE, LOG = "redkey.db", "redkey.db-wal"
 TABLES = ("setting", "topic", "record", "event", "tile", "checkpoint", "row", "content", "counter")
-# Far beyond what a check takes here, and short of anybody's patience.
+# Far longer than a check takes here, and short enough for a test.
 _LIMIT_SECONDS = 60
 
 
@@ -43,7 +43,7 @@ class FirstFault(Report):
 
 
 class Specimen:
-    """A data directory that nobody has open, and everything that is in it."""
+    """A data directory that no process has open, and all its files."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -58,7 +58,7 @@ class Specimen:
 
     @contextmanager
     def flipped(self, name: str, offsets: Sequence[int], bit: int) -> Iterator[None]:
-        """One bit of a file, or of several of its bytes, is another one inside the block."""
+        """Flip one bit of a file, or of several of its bytes, inside the block."""
         descriptor = os.open(self.directory / name, os.O_RDWR)
         self._flip(descriptor, offsets, bit)
         try:
@@ -74,7 +74,7 @@ class Specimen:
 
     @contextmanager
     def truncated(self, name: str, size: int) -> Iterator[None]:
-        """A file ends early inside the block."""
+        """Cut a file short inside the block."""
         path = self.directory / name
         data = path.read_bytes()
         os.truncate(path, size)
@@ -83,7 +83,7 @@ class Specimen:
         finally:
             path.write_bytes(data)
 
-    # What became of it.
+    # The result of a try.
 
     def tables(self) -> list[Any] | None:
         """Every row of every table, as bytes; None when they cannot be read."""
@@ -98,7 +98,7 @@ class Specimen:
 
     @property
     def unchanged(self) -> bool:
-        """True when the database gives what it gave: every record, hash, checkpoint, tile, row and body."""
+        """True if the database returns what it returned before: every record, hash, checkpoint, tile, row and body."""
         return self.tables() == self._tables
 
     def fault(self) -> str:
@@ -109,7 +109,7 @@ class Specimen:
             return named.code
 
     def report(self, report: Report | None = None) -> Report:
-        """All that fsck finds; a database that it refuses to look at is one fault."""
+        """Return all findings of fsck; a database that it refuses to check is one fault."""
         report = report or Report()
         with _bounded():
             try:
@@ -147,7 +147,7 @@ class Specimen:
             connection.close()
 
     def _connect(self) -> sqlite3.Connection:
-        # Without a log nothing needs to be shared with anybody, and opening costs half.
+        # Without a log no shared memory is needed, and opening costs half.
         options = "mode=ro" if (self.directory / LOG).exists() else "mode=ro&immutable=1"
         return sqlite3.connect(f"file:{self.directory / DATABASE}?{options}", uri=True, isolation_level=None)
 

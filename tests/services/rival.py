@@ -1,7 +1,7 @@
 """One of two processes that write to the same data directory: it claims everything it can, as fast as it can.
 
-Run as a script: `rival.py DIRECTORY TOPIC WORKSPACE LANE AGENTS TASKS...`. It says `ready`, begins at the first line on
-its standard input, and at its end prints one line of JSON: what each of its claims was told, and how many units it
+Run as a script: `rival.py DIRECTORY TOPIC WORKSPACE LANE AGENTS TASKS...`. It prints `ready`, starts at the first line
+on its standard input, and at its end prints one line of JSON: the outcome of each of its claims, and how many units it
 committed.
 """
 
@@ -32,7 +32,7 @@ async def main(directory: str, topic: str, workspace_id: str, lane: str, agents:
     told: list[tuple[str, str, str, str]] = []
 
     async def do(command: object) -> Outcome:
-        """Ask again where the other had the lock for too long: a busy machine may stop it in the middle of a unit."""
+        """Retry if the other process held the lock for too long: a busy machine may pause it inside a unit."""
         while True:
             try:
                 return await office.do(command)

@@ -1,4 +1,4 @@
-"""Kept answers: the first one counts, the window ends, and rows are read only where one may be."""
+"""Kept replies: the first one counts, the window ends, and rows are read only where there may be one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backup is of one moment and says what it holds; a restored one goes on in a new epoch, which is no fork."""
+"""A backup is of one moment and lists its files; a restored one continues in a new epoch, which is not a fork."""
 
 from __future__ import annotations
 

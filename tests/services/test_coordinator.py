@@ -1,4 +1,4 @@
-"""The write path: what shares a commit, what a failure leaves behind, and who is answered when."""
+"""The write path: what shares a commit, what a failure leaves behind, and which callers are answered when."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redkey.errors import RedKeyError, StoreFull, StorePoisoned, UpgradeNeeded
 from redkey.ledger import content
 from redkey.ledger.ports import Content
 from redkey.readmodel.rows import load_world
-from redkey.reducers import registry as registry_reducer
+from redkey.reducers import agents as agents_reducer
 from redkey.services import worlds
 from redkey.services.failures import Unavailable
 from redkey.services.outcome import Outcome
@@ -114,7 +114,7 @@ async def test_after_a_failed_commit_the_same_key_is_answered_as_if_it_had_come_
 
 @in_office
 async def test_what_cannot_be_done_hurts_only_itself(office: Office, store: FlakyStore) -> None:
-    """A fault of ours in one of many: the unit is given up, and each is tried by itself."""
+    """A fault of RedKey in one of many: the unit is given up, and each request is retried alone."""
     agent = await office.agent("ada")
     await office.task()
     asked = [office.ask(office.new_task()), office.ask(_Unsound()), office.ask(ClaimNext(QUEUE, agent))]
@@ -127,7 +127,7 @@ async def test_what_cannot_be_done_hurts_only_itself(office: Office, store: Flak
 
 
 class _Unsound:
-    """A command that nobody can decide."""
+    """A command that cannot be decided."""
 
 
 @in_office
@@ -247,7 +247,7 @@ async def test_a_waiter_whose_caller_is_gone_gets_no_claim(office: Office, store
 
 @in_office
 async def test_callers_learn_when_they_begin_to_wait_each_of_them_once(office: Office, store: FlakyStore) -> None:
-    """A door holds the authority of a caller from then on: what a unit answers at once needs no hold."""
+    """An interface holds the authority of a caller from then on: what a unit answers at once needs no hold."""
     agent, begun, answered = await office.agent("ada"), list[str](), list[str]()
 
     def claim(name: str) -> Submission:
@@ -456,14 +456,14 @@ async def test_a_tick_records_what_is_due(office: Office, store: FlakyStore) -> 
 
 @in_office
 async def test_a_decision_that_breaks_a_rule_of_ours_is_not_recorded(office: Office, store: FlakyStore) -> None:
-    """A wire that the fold finds void was never to be written: the fault is ours, and nothing is recorded."""
-    before, real = office.head, registry_reducer.role_created
-    registry_reducer.role_created = lambda world, e, p: "because"
+    """A wire that the fold finds void must not be written: the fault is RedKey's, and nothing is recorded."""
+    before, real = office.head, agents_reducer.role_created
+    agents_reducer.role_created = lambda world, e, p: "because"
     try:
         with pytest.raises(BrokenInvariant):
             await office.do(CreateRole("role_x"))
     finally:
-        registry_reducer.role_created = real
+        agents_reducer.role_created = real
     assert office.head == before
 
 
@@ -515,7 +515,7 @@ async def test_a_retry_that_comes_as_its_first_caller_goes_is_done_all_the_same(
     await asyncio.sleep(0)
     again = office.ask(office.new_task(), idem="a" * 32, body="b" * 16)
     first.cancel()
-    # The unit is begun without it; then the retry comes, and only then takes the one that is gone its leave.
+    # The unit starts without it; the retry comes next, and only then does the first caller leave.
     office.coordinator._drain(1, 0)
     assert (await asyncio.wait_for(again, 60)).records
     with pytest.raises(asyncio.CancelledError):

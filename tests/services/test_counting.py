@@ -1,4 +1,4 @@
-"""The counters follow the ledger: whatever is counted when, by whom, what is shown is what the ledger gives."""
+"""The counters follow the ledger: whatever is counted when, and by which server, they show what the ledger gives."""
 
 from __future__ import annotations
 

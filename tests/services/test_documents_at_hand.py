@@ -1,4 +1,4 @@
-"""A claim comes with what its task asks; a damaged document is the trouble of its task alone."""
+"""A claim includes the task's document; a damaged document affects its task alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_claims_bring_the_documents_and_a_damaged_one_hurts_only_its_own_task(tm
             first, second = await asyncio.gather(
                 *(office.do(ClaimNext(QUEUE, agent), reply=_titles) for agent in agents), return_exceptions=True
             )
-            # The damaged one is told to its caller, who holds the task all the same.
+            # The caller of the damaged one gets an error, and holds the task all the same.
             assert isinstance(first, StoreFailed)
             assert store.row(office.topic, "task", hurt.task_id).listed == task_list(QUEUE, "claimed")
             assert isinstance(second, Outcome)

@@ -1,4 +1,4 @@
-"""Commits in doubt and writer threads: who is answered what, and when, on a store across a network."""
+"""Commits in doubt and writer threads: which callers are answered what, and when, on a store across a network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from redkey.errors import CommitInDoubt, StoreFailed
-from redkey.services import coordinator
+from redkey.services import commit_path
 from redkey.services.outcome import Outcome
 from redkey.stores.clock import SystemClock
 from redkey.stores.memory.network import Network, NetworkStore, Weather
@@ -24,7 +24,7 @@ SECONDS = 60
 
 
 class Doubted(NetworkStore):
-    """A store whose next commits end in doubt, as it is told, and whose doubts are resolved when it is let."""
+    """A store whose next commits end in doubt, as set up, and whose doubts are resolved when the test allows it."""
 
     def __init__(self, network: Network) -> None:
         super().__init__(network)
@@ -106,7 +106,7 @@ def test_a_request_in_doubt_is_answered_when_the_doubt_is_resolved(outcome: str)
 
 @pytest.mark.parametrize("outcome", ["committed", "failed"])
 def test_after_a_while_nobody_waits_and_a_retry_tells_the_truth(outcome: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "DOUBT_SECONDS", 0.05)
+    monkeypatch.setattr(commit_path, "DOUBT_SECONDS", 0.05)
 
     @doubted
     async def test(office: Office, store: Doubted) -> None:
@@ -115,7 +115,7 @@ def test_after_a_while_nobody_waits_and_a_retry_tells_the_truth(outcome: str, mo
         with pytest.raises(CommitInDoubt) as late:
             await office.do(command, idem="a" * 32, body="b" * 16)
         assert late.value.code == "commit_in_doubt"
-        # From now on whoever comes is refused at once.
+        # From now on new requests are refused at once.
         with pytest.raises(CommitInDoubt):
             await office.do(office.new_task())
         assert office.head - before == (0 if outcome == "failed" else office.head - before)

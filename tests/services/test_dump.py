@@ -1,4 +1,4 @@
-"""Dumps: the same ledger gives the same bytes, and no line is believed on the way back in."""
+"""Dumps: the same ledger gives the same bytes, and every line is checked when it is read back."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_large_body_goes_in_pieces(tmp_path: Path) -> None:
 
 
 def test_records_of_several_payers_load(directory: Path, tmp_path: Path) -> None:
-    """As a ledger that came from a public network: who paid may change from record to record."""
+    """Like a ledger from a public network: the payer may change from record to record."""
     from redkey.ledger.record import EMPTY_HEAD
     from redkey.ledger.running_hash import chained
     from redkey.services.dump import record_line

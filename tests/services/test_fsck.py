@@ -187,13 +187,13 @@ def rewritten(directory: Path) -> int:
 
 
 def left_out(directory: Path) -> int:
-    """A claim that nobody shall know of, with every hash after it worked out anew."""
+    """A forged claim, with every hash after it computed again."""
     rewrite(directory, find(directory, "artifact.ready", last=True), lambda wire: wire, drop=True)
     return 0
 
 
 def slipped_in(directory: Path) -> int:
-    """An artifact that nobody handed in, between two records, with every hash after it worked out anew."""
+    """A forged artifact between two records, with every hash after it computed again."""
     sequence = find(directory, "artifact.ready")
     rewrite(directory, sequence, changed('"wire_id":"wire_0', '"wire_id":"wire_7'), add=True)
     return sequence + 1
@@ -241,7 +241,7 @@ def signed_by_stranger(directory: Path) -> int:
 
 
 def signed_by_retired(directory: Path) -> int:
-    """Forge with a key that was retired and whose secret somebody kept."""
+    """Forge with a key that was retired and whose secret was not deleted."""
     old = read_key(directory / "keys" / "signer-0001.key", 1)
     with SqliteStore(directory) as store:
         signing = open_signing(store)
@@ -252,7 +252,7 @@ def signed_by_retired(directory: Path) -> int:
 
 
 def cosignature_changed(directory: Path) -> int:
-    """In the checkpoint that receipts carry, by one bit: what is left is still a line that looks like a witness's."""
+    """Flip one bit in the checkpoint that receipts carry: the rest still looks like a witness's line."""
     with SqliteStore(directory) as store:
         topic, signing = store.topics()[0], open_signing(store)
         witness = Signer.generate("witness.example/w", COSIGNATURE)
@@ -406,27 +406,27 @@ def workspace_misled(directory: Path) -> int:
 
 
 def key_hash_replaced(directory: Path) -> int:
-    """Whoever knows the new secret would be let in under the old name."""
+    """Anyone who knows the new secret could log in under the old name."""
     sql(directory, "UPDATE setting SET value = replace(value, ?, ?) WHERE name GLOB 'key/*'", "0" * 64, "1" * 64)
     return find(directory, "key.created")
 
 
 def checkpoint_deleted(directory: Path) -> int:
-    """One in the middle, of which nothing else is kept."""
+    """Delete one in the middle, of which nothing else is kept."""
     sizes = [size for (size,) in sql(directory, "SELECT size FROM checkpoint ORDER BY size")]
     sql(directory, "DELETE FROM checkpoint WHERE size = ?", sizes[1])
     return int(sizes[1])
 
 
 def outside_set_back(directory: Path) -> int:
-    """An older one in force outside: a tail that is cut up to it would not be noticed at the next start."""
+    """Put an older one in force outside: a tail cut up to it would not be noticed at the next start."""
     ((size, note),) = sql(directory, "SELECT size, note FROM checkpoint ORDER BY size LIMIT 1")
     (directory / "checkpoints" / "1.0.1001").write_bytes(note)
     return int(size)
 
 
 def content_pinned(directory: Path) -> int:
-    """It could not be erased any more."""
+    """Pin a body: it could not be erased any more."""
     sql(directory, "UPDATE content SET pinned = 1 WHERE number = 9")
     return 0
 
@@ -540,7 +540,7 @@ def test_what_was_not_damaged_is_not_accused(directory: Path) -> None:
     sequence = record_changed(directory)
     report = checked(directory)
     assert {fault.sequence for fault in report.faults if fault.sequence} == {sequence}
-    # The tiles still stand for what was there, so the signed roots clear all the rest.
+    # The tiles still have the original hashes, so the signed roots confirm all the rest.
     assert "checkpoint_contradicted" not in report.errors
 
 

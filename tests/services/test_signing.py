@@ -21,7 +21,8 @@ from redkey.ledger.ports import SequencedStore, Unit
 from redkey.ledger.signer import Signer
 from redkey.services.coordinator import Coordinator
 from redkey.services.log_facts import open_log, signer_terms
-from redkey.services.signing import Signing, SigningSchedule
+from redkey.services.signing import Signing
+from redkey.services.signing_times import SigningSchedule, SignsInUnits
 from redkey.stores.clock import SystemClock
 from redkey.stores.keys import SignerKeys
 from redkey.stores.memory import MemoryStore
@@ -387,6 +388,86 @@ def test_a_thread_that_needs_a_checkpoint_gets_it_by_the_coordinator(workshop: W
         assert note is not None
         assert open_checkpoint(note)[0].size == head
         assert acts == 1
+
+    asyncio.run(run())
+
+
+# In the units of commands.
+
+
+async def _record(workshop: Workshop, coordinator: Coordinator, times: int) -> list[int]:
+    """Record something so often, and after each time the size of the last checkpoint."""
+    sizes = []
+    for _ in range(times):
+        await coordinator.submit(workshop.topic, workshop.admin, _another_role())
+        found = workshop.store.checkpoints(workshop.topic, 1)
+        sizes.append(found[0][0] if found else 0)
+    return sizes
+
+
+def test_the_unit_that_passes_a_second_or_enough_records_signs_itself(workshop: Workshop) -> None:
+    async def run() -> None:
+        store, signing = workshop.store, workshop.signing
+        signing.sign([workshop.topic])
+        head = store.head(workshop.topic).sequence
+
+        def coordinator(**options: Any) -> Coordinator:
+            sign = SignsInUnits(signing, **options)
+            return Coordinator(store, workshop.ids, on_fatal=lambda cause: None, sign=sign)
+
+        # No second has passed since the last checkpoint, and few records.
+        assert await _record(workshop, coordinator(seconds=1000, records=1000), 2) == [head, head]
+        assert await _record(workshop, coordinator(seconds=1000, records=3), 3) == [head + 3, head + 3, head + 3]
+        assert await _record(workshop, coordinator(seconds=0, records=1000), 2) == [head + 6, head + 7]
+        assert open_checkpoint(store.checkpoints(workshop.topic, 1)[0][1])[0].root == store.tree(workshop.topic).root()
+
+    asyncio.run(run())
+
+
+def test_a_unit_looks_whether_another_server_has_signed_since(workshop: Workshop) -> None:
+    async def run() -> None:
+        signing = workshop.signing
+        sign = SignsInUnits(signing, seconds=1000, records=2)
+        coordinator = Coordinator(workshop.store, workshop.ids, on_fatal=lambda cause: None, sign=sign)
+        (first,) = await _record(workshop, coordinator, 1)
+        head = workshop.store.head(workshop.topic).sequence
+        await _record(workshop, coordinator, 1)
+        # As another server would.
+        signing.sign([workshop.topic])
+        assert await _record(workshop, coordinator, 1) == [head + 1]
+        assert first <= head
+
+    asyncio.run(run())
+
+
+def test_a_unit_that_cannot_sign_is_recorded_all_the_same(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        def refuse(unit: Unit, topic: str) -> None:
+            raise KeyRefused("the secret is gone", code="key_lost")
+
+        monkeypatch.setattr(workshop.signing, "sign_along", refuse)
+        sign = SignsInUnits(workshop.signing, seconds=0)
+        coordinator = Coordinator(workshop.store, workshop.ids, on_fatal=lambda cause: None, sign=sign)
+        before = workshop.store.head(workshop.topic).sequence
+        await _record(workshop, coordinator, 2)
+        assert workshop.store.head(workshop.topic).sequence == before + 2
+
+    asyncio.run(run())
+
+
+def test_what_a_unit_has_signed_is_not_signed_again_and_the_rest_waits_for_its_second(workshop: Workshop) -> None:
+    async def run() -> None:
+        turns, schedule, _ = scheduled(workshop, seconds=0.05)
+        (first,) = workshop.do(_another_role())
+        schedule.heard(workshop.topic, first.records)
+        workshop.signing.sign([workshop.topic])
+        signed = workshop.store.head(workshop.topic).sequence
+        (second,) = workshop.do(_another_role())
+        schedule.heard(workshop.topic, second.records)
+        # The first time it finds the first record signed; the second record has a time of its own.
+        await asyncio.wait_for(turns.ended.wait(), 60)
+        assert head_is_signed(workshop)
+        assert [size for size, _ in workshop.store.checkpoints(workshop.topic, 3)][:2] == [signed + 1, signed]
 
     asyncio.run(run())
 

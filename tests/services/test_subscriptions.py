@@ -1,4 +1,4 @@
-"""Feeds and those who follow them: one encoding for all, any place to begin, no gap, no copy."""
+"""Feeds and their followers: one encoding for all, any place to begin, no gaps, no duplicates."""
 
 from __future__ import annotations
 
@@ -166,14 +166,14 @@ async def test_what_others_wait_for_wakes_nobody_else_and_is_passed_over(office:
     await turns()
     passed = office.head
     task = await office.task()
-    # Nothing yet for anybody; what comes now is for one of them.
+    # Nothing yet for any follower; what comes now is for one of them.
     await office.hold(task, atlas)
     await asyncio.wait_for(waits[0], 60)
     assert not waits[1].done()
     assert not waits[2].done()
     assert mine.position == passed + 2
     assert types(mine.take()) == ["task.claim_attempted", "task.claimed"]
-    # The others stand at the head: whatever was not theirs need not be looked at again.
+    # The others are at the head: what was not for them is not read again.
     head = office.head
     office.subscriptions.begin_stop()
     await asyncio.wait_for(asyncio.gather(*waits), 60)
@@ -191,7 +191,7 @@ async def test_a_store_that_cannot_be_read_is_the_trouble_of_those_who_follow_al
 
     agent = await office.agent("atlas")
     office.store.row = fail  # type: ignore[method-assign, assignment]
-    # Whoever works is answered, and so is everybody after them.
+    # The working followers are answered, and all those after them.
     task = await asyncio.wait_for(office.task(), 60)
     claim = await asyncio.wait_for(office.hold(task, agent), 60)
     await asyncio.wait_for(office.complete(claim), 60)

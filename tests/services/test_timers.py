@@ -1,26 +1,30 @@
-"""Timers: what time brings is recorded though nobody asks, also where nothing is loaded."""
+"""Timers: what is due is recorded without any request, also where nothing is loaded."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
 
 from redkey.api.stream import frame
+from redkey.errors import StoreFailed
+from redkey.ledger.record import Record
 from redkey.reducers.world import SECOND
 from redkey.services.subscriptions import Filter, Subscriptions
 from redkey.services.timers import Timers
 from redkey.stores.memory import MemoryDisk, MemoryStore
+from redkey.stores.memory.network import Network, NetworkStore
 from tests.harness.desk import START, CountedIds
 from tests.harness.office import Office, turns
 from tests.simulation.loop import SimLoop
+from tests.simulation.server import Machine, SimClock
 
 IDLE_SECONDS = 900.0
 
 
 class LoopClock:
-    """The clock of a machine whose time is the event loop's; its wall clock may be wrong."""
+    """A machine's clock whose time is the event loop's; its wall clock may be wrong."""
 
     wrong_seconds = 0
 
@@ -56,7 +60,7 @@ class Served(Office):
 
 
 def simulated(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    """Run a test in made-up time: hours pass at once."""
+    """Run a test in simulated time: hours pass at once."""
 
     def run() -> None:
         with asyncio.Runner(loop_factory=lambda: SimLoop(Random(7))) as runner:
@@ -152,7 +156,7 @@ async def test_a_world_that_was_let_go_is_ticked_when_its_time_comes() -> None:
 
 
 class Watched(MemoryStore):
-    """Counts how often somebody looks for what others have committed."""
+    """Counts how often something looks for commits of other processes."""
 
     looks = 0
 
@@ -206,3 +210,49 @@ async def test_ledger_time_behind_the_wall_clock_is_tried_again_and_not_all_the_
         office.coordinator.tick = lambda topic: (ticks.append(topic), tick(topic))[1]  # type: ignore[method-assign]
         await asyncio.sleep(5)
         assert 5 <= len(ticks) <= 11
+
+
+class Away(NetworkStore):
+    """A store across a network that cannot be read for a while."""
+
+    is_away = False
+
+    def read(self, topic: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        self._refuse()
+        return super().read(topic, after, limit)
+
+    def due(self, now: int, limit: int) -> Sequence[str]:
+        self._refuse()
+        return super().due(now, limit)
+
+    def _refuse(self) -> None:
+        if self.is_away:
+            raise StoreFailed("the database cannot be reached now", code="store_unreachable")
+
+
+@simulated
+async def test_an_outage_of_the_database_ends_no_timer_and_news_of_it_are_read_later() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimLoop)
+    clock = SimClock(loop, Machine())
+    network = Network(clock, Random(1), sleep=loop.sleep_in_thread, later=loop.call_later, now=loop.time)
+    away = Away(network)
+    async with Served(store=NetworkStore(network)) as one, Served(lane=1, store=away) as other:
+        await one.begin()
+        other.open(one.topic, one.admin.workspace_id)
+        agent_id = await one.agent("one")
+        subscription = other.subscriptions.open(one.topic, None, Filter())
+        away.is_away = True
+        task_id = await one.task()
+        # Ticks come four times a second.
+        await asyncio.sleep(5)
+        assert subscription.take() == b""
+        away.is_away = False
+        await asyncio.sleep(2)
+        assert b"event: task.created" in subscription.take()
+        subscription.leave()
+        # Time goes on at the server that was cut off.
+        await one.hold(task_id, agent_id, 5)
+        one.timers._tasks[0].cancel()
+        await asyncio.sleep(10)
+        assert "task.lease_expired" in one.types()

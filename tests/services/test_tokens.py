@@ -46,7 +46,7 @@ class Issuer:
         self.tokens = self.server(self.old, self.signer)
 
     def server(self, *signers: Signer) -> Tokens:
-        return Tokens(signers, self.keys, "http://one", _LOG, lambda: self.now, lambda: "01J")
+        return Tokens(signers, self.keys, "http://one", _LOG, lambda: self.now, lambda: "01J", lambda *_: True)
 
     def issue(self, tokens: Tokens | None = None) -> str:
         return (tokens or self.tokens).issue(self.principal, ["produce"], 60)

@@ -1,4 +1,4 @@
-"""Turns: one workspace alone fills its units; several share them, and nobody waits behind a long line."""
+"""Turns: one workspace alone fills its units; several share them, and no caller waits behind a long line."""
 
 from __future__ import annotations
 

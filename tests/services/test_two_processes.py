@@ -1,4 +1,4 @@
-"""Two processes on one SQLite file, both writing as fast as they can: one order, one winner a task, nobody starves."""
+"""Two processes on one SQLite file, both writing as fast as they can: one order, one winner a task, no starvation."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_waiter_is_woken_by_what_another_process_brought() -> None:
 
 
 def test_a_coordinator_waits_for_its_turn_without_blocking_the_loop() -> None:
-    """While another has the lock, requests wait in a thread; who has nothing to write any more gives it back."""
+    """While another process has the lock, requests wait in a thread; if they have all left, the lock is released."""
 
     async def whole() -> None:
         one, other = two_offices()
@@ -137,7 +137,7 @@ def test_a_coordinator_waits_for_its_turn_without_blocking_the_loop() -> None:
             assert not kept.done()
             gone.cancel()
         assert (await asyncio.wait_for(kept, 60)).records
-        # Everybody who waited is gone when the turn comes: the lock is given back.
+        # All waiting callers have left when the lock is free: it is released.
         with other.store.write(one.topic):
             gone = one.ask(one.new_task())
             await turns(50)

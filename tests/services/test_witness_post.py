@@ -1,4 +1,4 @@
-"""What a server makes of the answers of witnesses, good and bad; each witness here is a socket that says one thing."""
+"""How a server handles the responses of witnesses, good and bad; each witness here is a socket with one response."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_nobody_at_the_address_is_told_as_no_answer() -> None:
 
 
 def brought(directory: Path, say: Said) -> bytes:
-    """What a courier brings back from a witness that has never seen the log."""
+    """Return what a courier gets from a witness that has never seen the log."""
 
     async def bring() -> bytes:
         with Workshop(directory) as workshop, ThreadPoolExecutor(1) as threads:
@@ -189,7 +189,7 @@ def test_a_witness_whose_memory_moves_is_asked_twice_and_no_more(tmp_path: Path)
 
 
 def test_a_witness_that_remembers_the_checkpoint_cosigns_it_once_more(tmp_path: Path) -> None:
-    """The server died after the witness had answered: nobody kept the line."""
+    """The server died after the witness had answered: no process stored the line."""
     asked: list[int] = []
 
     def say(body: bytes) -> bytes:

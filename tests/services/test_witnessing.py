@@ -1,4 +1,4 @@
-"""A server brings its checkpoints to its witnesses by itself: real processes, and a stranger who verifies offline."""
+"""A server sends its checkpoints to its witnesses by itself: real processes, and a verifier who is offline."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ PATIENCE_SECONDS = 60.0
 
 
 class WitnessProcess:
-    """`redkey witness serve`, run by somebody else."""
+    """`redkey witness serve`, run by another party."""
 
     def __init__(self, directory: Path, name: str) -> None:
-        # Held, without listening, so that nobody else gets the port while the witness is down.
+        # Bound, without listening, so that no other process gets the port while the witness is down.
         self._held = socket.socket()
         self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._held.bind(("127.0.0.1", 0))
@@ -74,7 +74,7 @@ def redkey(*arguments: str, cwd: Path | None = None, code: int = 0) -> str:
 
 
 def until(true: Callable[[], Any]) -> Any:
-    """What is true in the end."""
+    """Wait until it is true."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         if found := true():
@@ -125,7 +125,7 @@ def is_witnessed(client: Client, event_id: str) -> bool:
 
 
 def verified(directory: Path, receipt: bytes, log_key: str, *witnesses: WitnessProcess, code: int = 0) -> str:
-    """What somebody says of a receipt who has the file and the keys, and nothing else."""
+    """Verify a receipt as a reader who has the file and the keys, and nothing else."""
     place = directory / "elsewhere"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
@@ -154,7 +154,7 @@ def test_receipts_become_witnessed_and_a_stranger_can_tell(tmp_path: Path, witne
         assert server.stop() == 0
     assert "witnessed" in verified(tmp_path, receipt, log_key, *witnesses)
     assert fsck_of(server).clean
-    # Somebody else's witness has not cosigned it.
+    # A witness of another party has not cosigned it.
     other = WitnessProcess(tmp_path / "three", "three")
     other.end()
     verified(tmp_path, receipt, log_key, other, code=1)
@@ -177,7 +177,7 @@ def test_a_witness_that_is_down_delays_nobody_and_is_asked_again(
         until(lambda: "witness_unreachable" in server.logs())
         assert gauge(server.url, "redkey_witnesses_away") == 1
         two.start()
-        # Nothing new is recorded: what it has missed is brought to it all the same.
+        # Nothing new is recorded: the missed checkpoint is sent to it all the same.
         name = parse_key(two.key).name
         receipt = until(lambda: found if name in (found := receipt_of(client, second)).decode() else None)
         verified(tmp_path, receipt, log_key, one, two)
@@ -186,7 +186,7 @@ def test_a_witness_that_is_down_delays_nobody_and_is_asked_again(
 
 
 def test_a_second_history_is_refused_and_told_of(tmp_path: Path, witnesses: list[WitnessProcess]) -> None:
-    """Somebody copies the data directory and goes on in both: the witness cosigns one of them."""
+    """The data directory is copied and both copies continue: the witness cosigns one of them."""
     witness = witnesses[0]
     a_log(tmp_path, witness)
     config = configured(witness)
@@ -204,7 +204,7 @@ def test_a_second_history_is_refused_and_told_of(tmp_path: Path, witnesses: list
     with serving(copy, config=config) as fork, fork.client() as client:
         until(lambda: "split_view" in fork.logs())
         assert not is_witnessed(client, event_id)
-        # It goes on serving: who believes it is for its readers to decide.
+        # It continues to serve: its readers decide whether to trust it.
         assert new_event(client)
         assert fork.stop() == 0
     assert "split " in witness.status

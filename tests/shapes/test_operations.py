@@ -55,5 +55,5 @@ def test_parameters_have_the_names_of_python_and_the_order_of_a_call() -> None:
         ("subject", "subject", "body"),
         ("queue", "queueId", "body"),
     ]
-    # `to` stands before what must be given.
+    # `to` comes before a required parameter.
     assert [one.default for one in found] == [NODEFAULT, NODEFAULT, NODEFAULT, ""]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -41,6 +42,7 @@ from redkey.commands.registry import (
 from redkey.commands.tasks import CancelTask, CreateTask, RetryTask, UnblockTask
 from redkey.errors import CommitInDoubt, RedKeyError, StoreMisused
 from redkey.ledger.checkpoint import open_checkpoint
+from redkey.ledger.ports import SequencedStore
 from redkey.readmodel.rows import load_world
 from redkey.services import timers
 from redkey.services.outcome import Outcome
@@ -49,6 +51,7 @@ from redkey.stores.memory.network import Weather
 from tests.harness import invariants
 from tests.harness.desk import ADMIN_KEY, OUTCOMES, HandClock, ref_of
 from tests.harness.witness import Call, check
+from tests.simulation.far_store import Open, contents, exact_clocks
 from tests.simulation.faults import Faults, draw, draw_weather
 from tests.simulation.loop import SimLoop
 from tests.simulation.server import Crash, Gone, Machine, Server, SimIds, SimNetwork
@@ -94,11 +97,22 @@ class Space:
 class Run:
     """All that happens under one seed."""
 
-    def __init__(self, seed: int, faults: Faults | None = None, *, network: bool = False) -> None:
-        """With `network` the servers work on a database across a network, else on one disk of their machine."""
+    def __init__(
+        self, seed: int, faults: Faults | None = None, *, network: bool = False, stores: Open | None = None
+    ) -> None:
+        """With `network` the servers work on a database across a network, else on one disk of their machine.
+
+        With `stores` that database is a real store. Then nothing happens while a unit is open, and the clock does not
+        jump: how often a store asks its clock must not decide what it records.
+        """
         self.seed, self.random = seed, Random(seed)
         self.faults = faults or draw(self.random)
         self.weather = draw_weather(self.random) if network else None
+        if stores is not None and self.weather is not None:
+            self.faults.clock_jump_every = self.weather.late_commit = 0
+        self._stores, self._real = stores, cast("SequencedStore | None", None)
+        # What the real store holds in the end.
+        self.contents: dict[str, Any] = {}
         self.network: SimNetwork | None = None
         self.machine, self.disk, self.ids = Machine(), MemoryDisk(), SimIds(self.random)
         self.calls: dict[str, list[Call]] = {}
@@ -113,14 +127,25 @@ class Run:
         polls = timers.POLL_SECONDS, timers.TICK_SECONDS
         timers.POLL_SECONDS, timers.TICK_SECONDS = 0.5, 1.0
         try:
-            loop.run_until_complete(self._whole())
+            with exact_clocks() if self._stores is not None else nullcontext():
+                loop.run_until_complete(self._whole())
             seconds = loop.time()
+            if self._stores is not None:
+                self.contents = contents(self._reader())
+            if self.broken:
+                raise AssertionError(f"something broke: {self.broken[0]!r}") from self.broken[0]
+            return self._judge(seconds)
         finally:
             timers.POLL_SECONDS, timers.TICK_SECONDS = polls
             _end(loop)
-        if self.broken:
-            raise AssertionError(f"something broke: {self.broken[0]!r}") from self.broken[0]
-        return self._judge(seconds)
+            self._close()
+
+    def _close(self) -> None:
+        if self._stores is not None:
+            for server in self.servers:
+                server.store.close()
+            if self._real is not None:
+                self._real.close()
 
     def _heard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         cause = context.get("exception")
@@ -146,7 +171,9 @@ class Run:
             assert isinstance(loop, SimLoop)
             calm_weather = Weather(delay_seconds=storm.delay_seconds, notice_seconds=storm.notice_seconds)
             count, self.network = 2, SimNetwork(self.machine, self.disk, calm_weather, self.random, loop)
-        self.servers = [Server(self.machine, self.disk, self.faults, self.random, self.network) for _ in range(count)]
+        self.servers = [
+            Server(self.machine, self.disk, self.faults, self.random, self.network, self._stores) for _ in range(count)
+        ]
         for server in self.servers:
             server.boot()
         self.spaces = [await self._begin() for _ in range(self.random.choice([1, 1, 2]))]
@@ -436,14 +463,22 @@ class Run:
 
     # Questions to the disk.
 
-    def _reader(self) -> MemoryStore:
-        return MemoryStore(HandClock(), self.disk)
+    def _reader(self) -> SequencedStore:
+        if self._stores is None:
+            return MemoryStore(HandClock(), self.disk)
+        if self._real is None:
+            self._real = self._stores(HandClock())
+        return self._real
 
     def _head(self, space: Space) -> int:
+        if self._stores is not None:
+            return self._reader().head(space.topic).sequence
         layer = self.disk.topics.get(space.topic)
         return layer.head().sequence if layer is not None else 0
 
     def _states(self, space: Space) -> dict[str, str]:
+        if self._stores is not None:
+            return {row.key: row.listed.split("/")[1] for row in self._reader().rows(space.topic, "task")}
         layer = self.disk.topics[space.topic]
         return {row.key: row.listed.split("/")[1] for (kind, _), row in layer.rows.items() if row and kind == "task"}
 
@@ -516,7 +551,7 @@ def _judge_grants(space: Space, wires: list[dict[str, Any]]) -> None:
         assert recorded[amount] in allowed, f"a grant that was {outcome} is on the ledger {recorded[amount]} times"
 
 
-def _judge_checkpoints(reader: MemoryStore, topic: str) -> None:
+def _judge_checkpoints(reader: SequencedStore, topic: str) -> None:
     """Whatever was signed is there, as it was signed."""
     head, tree = reader.head(topic).sequence, reader.tree(topic)
     for size, note in reader.checkpoints(topic, 1_000_000):

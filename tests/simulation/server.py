@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Any
@@ -15,14 +15,15 @@ from redkey.commands.actor import Actor
 from redkey.errors import StoreFull, WriterBusy
 from redkey.ledger.checkpoint import log_name
 from redkey.ledger.note import VerifierKey
-from redkey.ledger.ports import Content
+from redkey.ledger.ports import Clock, Content, SequencedStore
 from redkey.ledger.signer import Signer
 from redkey.reducers.world import SECOND
 from redkey.services.coordinator import Coordinator
 from redkey.services.counting import Counting
 from redkey.services.log_facts import open_log
 from redkey.services.outcome import Outcome
-from redkey.services.signing import Signing, SigningSchedule
+from redkey.services.signing import Signing
+from redkey.services.signing_times import SigningSchedule, SignsInUnits
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
 from redkey.stores.memory import MemoryDisk, MemoryStore
@@ -59,7 +60,8 @@ class SimClock:
         return START + int(self._loop.time() * SECOND) + self._machine.wall_offset
 
     def monotonic(self) -> int:
-        return int((self._loop.time() - self.booted) * SECOND)
+        # Each is rounded by itself: how often it is asked must not decide what time it is.
+        return int(self._loop.time() * SECOND) - int(self.booted * SECOND)
 
 
 class SimIds:
@@ -170,9 +172,17 @@ class Server:
     """One process. Booting it again gives it everything anew but the disk."""
 
     def __init__(
-        self, machine: Machine, disk: MemoryDisk, faults: Faults, random: Random, network: SimNetwork | None = None
+        self,
+        machine: Machine,
+        disk: MemoryDisk,
+        faults: Faults,
+        random: Random,
+        network: SimNetwork | None = None,
+        stores: Callable[[Clock], SequencedStore] | None = None,
     ) -> None:
+        """`stores` opens the real store that is behind the network; without it, it is the memory store."""
         self._disk, self._faults, self._random, self._network = disk, faults, random, network
+        self._stores = stores
         self.clock = SimClock(asyncio.get_running_loop(), machine)
         self.ids = SimIds(random)
         self.up = False
@@ -184,18 +194,23 @@ class Server:
 
     def boot(self) -> None:
         self.clock.booted = asyncio.get_running_loop().time()
-        self.store: MemoryStore
+        self.store: Any
         if self._network is None:
             self.store = SimStore(self.clock, self._disk, self._faults, self._random)
+        elif self._stores is not None:
+            from tests.simulation.far_store import FarStore
+
+            self.store = FarStore(self._stores(self.clock), self._network, self._faults)
         else:
             self.store = SimNetworkStore(self._network, self._faults)
-        self.coordinator = Coordinator(self.store, self.ids, on_fatal=self._fatal, now=_no_time)
+        signing = None if self._network is None else self._open_signing(self._network)
+        sign = None if signing is None else SignsInUnits(signing)
+        self.coordinator = Coordinator(self.store, self.ids, on_fatal=self._fatal, now=_no_time, sign=sign)
         self.subscriptions = Subscriptions(self.store, 100, frame)
         self.coordinator.listen(self.subscriptions.hear)
         self.coordinator.listen(self._heard)
         self.coordinator.listen(Counting(self.coordinator.join).heard)
-        if self._network is not None:
-            signing = self._open_signing(self._network)
+        if signing is not None:
             schedule = SigningSchedule(signing, self.coordinator.join, on_failure=lambda failure: None)
             self.coordinator.listen(schedule.heard)
         self.timers = Timers(self.store, self.coordinator, self.subscriptions, self.clock, 30, self._fatal)

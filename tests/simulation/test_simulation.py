@@ -6,14 +6,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.simulation.far_store import postgres_stores, sqlite_stores
 from tests.simulation.run import Report, Run
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 2000 if os.environ.get("REDKEY_TEST_LONG") == "1" else 200
 NETWORK_SEEDS = 1000 if os.environ.get("REDKEY_TEST_LONG") == "1" else 20
+# Each on SQLite and on PostgreSQL.
+STORE_SEEDS = 60 if os.environ.get("REDKEY_TEST_LONG") == "1" else 2
 BLOCK = 10
 
 
@@ -35,6 +39,25 @@ def test_nothing_is_lost_or_done_twice_and_everything_ends(first: int) -> None:
 def test_the_same_holds_on_a_database_across_a_network(first: int) -> None:
     for seed in range(first, first + BLOCK):
         run(seed, network=True)
+
+
+@pytest.mark.xdist_group("cluster")
+@pytest.mark.parametrize("seed", range(STORE_SEEDS))
+def test_sqlite_and_postgresql_come_to_the_same_records_and_rows(
+    seed: int, tmp_path: Path, postgres_url: str, record_property: Any
+) -> None:
+    found = []
+    for stores in (sqlite_stores(tmp_path / "data"), postgres_stores(postgres_url)):
+        one = Run(seed, network=True, stores=stores)
+        found.append((repr(one.go()), one.contents))
+    (of_sqlite, on_sqlite), (of_postgres, on_postgres) = found
+    assert of_sqlite == of_postgres
+    assert list(on_sqlite) == list(on_postgres)
+    for topic, parts in on_sqlite.items():
+        for part, held in parts.items():
+            assert held == on_postgres[topic][part], f"{part} of {topic} differ"
+        assert all(parts[name] for name in ("records", "rows", "subjects")), f"nothing to compare in {topic}"
+    record_property("proven", f"SQLite and PostgreSQL under one seed: {of_postgres}")
 
 
 def test_one_seed_is_one_run_on_a_network_too() -> None:

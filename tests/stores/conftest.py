@@ -13,6 +13,7 @@ from redkey.ledger.ports import Clock, SequencedStore
 from redkey.stores.clock import SystemClock
 from redkey.stores.memory import MemoryDisk, MemoryStore
 from redkey.stores.memory.network import Network, NetworkStore, Weather
+from redkey.stores.postgres import PostgresStore
 from redkey.stores.sqlite import SqliteStore
 
 
@@ -45,7 +46,7 @@ def network_maker() -> Iterator[ClosingMaker]:
     network = Network(SystemClock(), Random(5), weather=Weather(delay_seconds=0.0005, notice_seconds=0.005))
 
     def make(clock: Clock) -> SequencedStore:
-        # Time is the database's: whoever gives a clock sets it there.
+        # The database provides the time, so a manual clock is set there.
         network.clock = LedgerClock(clock)
         return NetworkStore(network)
 
@@ -58,5 +59,20 @@ def network_maker() -> Iterator[ClosingMaker]:
 def memory_maker() -> Iterator[ClosingMaker]:
     disk = MemoryDisk()
     maker = ClosingMaker(lambda clock: MemoryStore(clock, disk))
+    yield maker
+    maker.close()
+
+
+@pytest.fixture
+def postgres_maker(postgres_url: str) -> Iterator[ClosingMaker]:
+    set_by_hand: list[Clock] = []
+
+    def make(clock: Clock) -> SequencedStore:
+        # Time is the database's, unless a test sets it: then for all stores that are opened from there on.
+        if not isinstance(clock, SystemClock):
+            set_by_hand.append(clock)
+        return PostgresStore(postgres_url, set_by_hand[-1] if set_by_hand else None)
+
+    maker = ClosingMaker(make)
     yield maker
     maker.close()

@@ -26,3 +26,9 @@ class TestSqliteStore(SequencedStoreCases):
     @pytest.fixture
     def maker(self, sqlite_maker: Maker) -> Maker:
         return sqlite_maker
+
+
+class TestPostgresStore(SequencedStoreCases):
+    @pytest.fixture
+    def maker(self, postgres_maker: Maker) -> Maker:
+        return postgres_maker

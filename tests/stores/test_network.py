@@ -55,7 +55,7 @@ def test_a_doubt_is_resolved_by_what_the_database_has(
 
 
 def test_the_lock_of_a_commit_that_is_under_way_is_waited_for() -> None:
-    """Whoever gets the lock knows that the lost transaction is over, one way or the other."""
+    """Once the lock is taken, the lost transaction has ended, one way or the other."""
     ends: list[Callable[[], None]] = []
     network = Network(SystemClock(), Random(1), weather=Weather(late_commit=1), later=lambda _, end: ends.append(end))
     store = NetworkStore(network)

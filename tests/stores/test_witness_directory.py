@@ -48,7 +48,7 @@ def test_a_witness_has_a_key_of_its_own(tmp_path: Path) -> None:
     key = create_witness(tmp_path / "w", "witness.example/w")
     assert stat.S_IMODE((tmp_path / "w" / "witness.key").stat().st_mode) == 0o600
     assert WitnessDirectory(tmp_path / "w", lambda: 0).verifier == key
-    with pytest.raises(KeyRefused, match="there already"):
+    with pytest.raises(KeyRefused, match="exists already"):
         create_witness(tmp_path / "w", "witness.example/w")
     (tmp_path / "w" / "witness.key").chmod(0o644)
     with pytest.raises(KeyRefused, match="0644"):
@@ -156,7 +156,7 @@ def test_a_damaged_memory_is_said_and_nothing_is_cosigned(witness: WitnessDirect
 
 
 def test_of_many_racing_requests_for_one_log_each_size_is_judged_after_the_one_before(directory: Path) -> None:
-    """Threads and their own file locks stand for processes: each opens the directory by itself."""
+    """Threads with their own file locks represent processes: each opens the directory separately."""
     start = threading.Barrier(8)
     cosigned: list[int] = []
     failures: list[BaseException] = []

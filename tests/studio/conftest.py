@@ -64,7 +64,7 @@ class Tab:
         """Log in with a key, and wait until the page lives."""
         self.page.goto(f"{self.server.url}/")
         self.page.fill("input[name=key]", key or self.server.key)
-        self.page.get_by_role("button", name="Log in").click()
+        self.page.get_by_role("button", name="Log in with the key").click()
         self.page.get_by_text("live", exact=True).wait_for()
         return self
 
@@ -78,9 +78,11 @@ class Tab:
         """Wait until the page shows a text."""
         self.page.get_by_text(text).first.wait_for()
 
-    def done(self, text: str) -> None:
-        """Wait until an action was told to be done."""
-        self.page.locator(".notices").get_by_text(text).first.wait_for()
+    def done(self, text: str, *, receipt: bool = True) -> None:
+        """Wait until the page says that an action succeeded, with the receipt of its event if it is on the ledger."""
+        notice = self.page.locator(".notices .panel").filter(has_text=text).last
+        notice.wait_for()
+        assert notice.get_by_role("link", name="Receipt").count() == int(receipt), text
 
 
 @pytest.fixture(scope="module")

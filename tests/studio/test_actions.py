@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
-from redkey.client import RedKey
+import httpx2 as httpx
+
+from redkey.client import Claimed, RedKey
 from tests.harness.server import Server
 from tests.studio.conftest import OpenTab, Tab
 from tests.studio.scene import PLAN, Scene
@@ -14,9 +17,9 @@ def test_a_task_is_created_and_cancelled_and_tried_again(tab: Tab, rk: RedKey, s
     page = tab.page
     page.get_by_role("button", name="New task").click()
     page.get_by_label("Title").fill("From the page")
-    page.get_by_label("What is to be done").fill("Something <b>bold</b>.")
+    page.get_by_label("Description").fill("Something <b>bold</b>.")
     page.get_by_role("combobox", name="Queue").select_option(scene.queue)
-    page.get_by_label("Role that may claim it").select_option("role_writer")
+    page.get_by_label("Required role").select_option("role_writer")
     page.get_by_label("Input (JSON, optional)").fill("{wrong")
     tab.sees("The input is not JSON")
     page.get_by_label("Input (JSON, optional)").fill('{"n": 1}')
@@ -27,10 +30,10 @@ def test_a_task_is_created_and_cancelled_and_tried_again(tab: Tab, rk: RedKey, s
     (task_id,) = [one.task_id for one in found]
     assert rk.tasks.get(task_id).input == {"n": 1}
     page.get_by_role("button", name="Cancel").click()
-    tab.done("Cancelled.")
+    tab.done("Task cancelled.")
     assert rk.tasks.get(task_id).state == "cancelled"
-    page.get_by_role("button", name="Try again").click()
-    tab.done("The task is tried again.")
+    page.get_by_role("button", name="Retry").click()
+    tab.done("Task retried.")
     assert rk.tasks.get(task_id).state == "available"
 
 
@@ -49,21 +52,21 @@ def test_a_block_is_answered(tab: Tab, rk: RedKey, scene: Scene) -> None:
     tab.sees("Which colour?")
     tab.page.get_by_label("Your answer").fill("Green")
     tab.page.get_by_role("button", name="Answer").click()
-    tab.done("Answered.")
+    tab.done("Answer sent.")
     assert scene.acting("bob").tasks.claim(task, agent_id=scene.agents["bob"], with_task=True).task.answer == "Green"
 
 
 def test_a_message_reaches_the_task_and_the_agent(tab: Tab, rk: RedKey, scene: Scene) -> None:
     tab.go(f"task/{scene.tasks['Compare three vector stores']}")
-    tab.page.get_by_label("Say something to its worker").fill("Mind the price")
+    tab.page.get_by_label("Message to its worker").fill("Mind the price")
     tab.page.get_by_role("button", name="Send").click()
-    tab.done("Said.")
+    tab.done("Message sent.")
     messages = list(rk.tasks.messages(scene.tasks["Compare three vector stores"]))
     assert "Mind the price" in str(messages)
     tab.go(f"agent/{scene.agents['cleo']}")
     tab.page.get_by_label("Subject").fill("Hello")
     tab.page.get_by_role("button", name="Send").click()
-    tab.done("Sent to its inbox.")
+    tab.done("Message sent to its inbox.")
     assert [one.subject for one in rk.agents.inbox(scene.agents["cleo"])] == ["Hello"]
 
 
@@ -95,10 +98,10 @@ def test_a_plan_is_checked_simulated_started_paused_and_cancelled(tab: Tab, rk: 
     plan.fill("{")
     tab.sees("This is not JSON")
     plan.fill(json.dumps({**PLAN, "tasks": [{**PLAN["tasks"][0], "dependsOn": ["nothing"]}]}))
-    tab.sees("The plan may not run yet.")
+    tab.sees("The plan is not valid yet.")
     before = rk.usage.get().total.events
     plan.fill(json.dumps({**PLAN, "name": "from-the-page"}))
-    tab.sees("The plan may run.")
+    tab.sees("The plan is valid.")
     page.get_by_role("button", name="Simulate").click()
     tab.sees("finished after")
     assert rk.usage.get().total.events == before
@@ -106,23 +109,86 @@ def test_a_plan_is_checked_simulated_started_paused_and_cancelled(tab: Tab, rk: 
     page.get_by_role("heading", level=1, name="from-the-page").wait_for()
     (run,) = [one for one in rk.workflows.list() if one.name == "from-the-page"]
     page.get_by_role("button", name="Pause").click()
-    tab.done("The run is paused.")
+    tab.done("Run paused.")
     assert rk.workflows.get(run.workflow_id).status == "paused"
     page.get_by_role("button", name="Resume").click()
-    tab.done("The run goes on.")
+    tab.done("Run resumed.")
     page.get_by_role("button", name="Cancel").click()
-    tab.done("The run is cancelled.")
+    tab.done("Run cancelled.")
     assert rk.workflows.get(run.workflow_id).status == "cancelled"
+
+
+def test_one_speaks_on_the_bus_to_one_agent_and_to_all(tab: Tab, server: Server, scene: Scene) -> None:
+    bus = f"{server.url}/api/sessions"
+    headers = {"authorization": f"Bearer {server.key}"}
+    page = tab.page
+    tab.go("bus")
+    page.get_by_label("Name of the new session").fill("Planning")
+    page.get_by_role("button", name="New session").click()
+    tab.done("Session created.", receipt=False)
+    page.get_by_role("heading", name="Planning").wait_for()
+    (key,) = [one["id"] for one in httpx.get(bus, headers=headers).json() if one["name"] == "Planning"]
+    for name in ("ann", "bob"):
+        made = httpx.post(f"{bus}/{key}/agents", headers=headers, json={"id": name, "name": name.title()})
+        assert made.status_code == 201
+    # Who is there is seen as it changes.
+    page.locator(".row").filter(has_text="Ann").get_by_text("away").wait_for()
+    page.locator("form select").select_option("bob")
+    page.get_by_role("textbox", name="Message").fill("Only for <b>Bob</b>")
+    page.get_by_role("button", name="Send").click()
+    tab.done("Message sent.", receipt=False)
+    page.locator("ol").get_by_text("Only for <b>Bob</b>").wait_for()
+    assert page.get_by_role("textbox", name="Message").input_value() == ""
+    page.locator("form select").select_option("")
+    page.get_by_role("textbox", name="Message").fill("For all of you")
+    page.get_by_role("button", name="Send").click()
+    page.locator("ol").get_by_text("For all of you").wait_for()
+    events = httpx.get(f"{bus}/{key}/events", headers=headers).json()
+    sent = [one["payload"]["envelope"] for one in events if one["type"] == "message.send"]
+    assert [(one["payload"]["text"], one.get("dst"), one.get("topic")) for one in sent] == [
+        ("Only for <b>Bob</b>", "bob", None),
+        ("For all of you", None, "agents"),
+    ]
+    # What others say comes by itself.
+    said = httpx.post(
+        f"{bus}/{key}/messages", headers=headers, json={"text": "Here I am", "src": "ann", "to": "agents"}
+    )
+    assert said.status_code == 202
+    page.locator("ol li").filter(has_text="Here I am").get_by_text("Ann", exact=True).wait_for()
+    page.get_by_role("button", name="Close session").click()
+    page.get_by_role("button", name="Confirm: close").click()
+    tab.done("Session closed.", receipt=False)
+    tab.sees("This session is closed.")
+    assert page.get_by_role("button", name="Send").count() == 0
+    assert httpx.get(f"{bus}/{key}", headers=headers).json()["status"] == "closed"
+
+
+def test_progress_is_shown_with_its_text_and_queues_with_their_throughput(tab: Tab, rk: RedKey, scene: Scene) -> None:
+    queue = rk.queues.create(name="pace").queue_id
+    agent = rk.agents.register(card={"name": "Pacer"}).agent_id
+    task = rk.tasks.create(queue, title="Slow work").task_id
+    hold = rk.tasks.claim(task, agent)
+    assert isinstance(hold, Claimed)
+    rk.claims.start(hold.claim_id)
+    rk.claims.report_progress(hold.claim_id, text="Read 3 of 10 <b>sources</b>", percent=30)
+    tab.go(f"task/{task}")
+    tab.sees("Read 3 of 10 <b>sources</b>")
+    tab.sees("30 %")
+    tab.go("queues")
+    rk.claims.complete(hold.claim_id, summary="Done.")
+    row = tab.page.get_by_role("row").filter(has=tab.page.get_by_role("link", name="pace"))
+    # The seventh column: completed tasks a minute. There was none before.
+    row.get_by_role("cell").nth(6).filter(has_not_text=re.compile("^0$")).wait_for()
 
 
 def test_queues_are_created_and_paused(tab: Tab, rk: RedKey, scene: Scene) -> None:
     tab.go("queues")
     tab.page.get_by_label("New queue").fill("fresh")
     tab.page.get_by_role("button", name="Create").click()
-    tab.done("The queue is there.")
+    tab.done("Queue created.")
     row = tab.page.get_by_role("row").filter(has=tab.page.get_by_role("link", name="fresh"))
     row.get_by_role("button", name="Pause").click()
-    tab.done("The queue is paused")
+    tab.done("Queue paused")
     row.get_by_role("button", name="Resume").wait_for()
     assert rk.queues.get("queue_fresh").paused
 
@@ -131,15 +197,15 @@ def test_keys_are_made_and_revoked(tab: Tab, open_tab: OpenTab, rk: RedKey, serv
     tab.go("access")
     tab.page.get_by_label("Name").fill("for a test")
     tab.page.get_by_label("Scope").select_option("read")
-    tab.page.get_by_role("button", name="Make a key").click()
-    tab.sees("Copy it now")
+    tab.page.get_by_role("button", name="Create a key").click()
+    tab.sees("Copy the key now")
     key = tab.page.locator(".made code").inner_text()
     other = open_tab().login(key)
     assert other.page.get_by_role("button", name="New task").count() == 0
     prefix = key.rpartition("_")[0]
     tab.page.get_by_role("button", name=f"Revoke {prefix}").click()
-    tab.page.get_by_role("button", name="Really revoke").click()
-    tab.done("The key is revoked")
+    tab.page.get_by_role("button", name="Confirm: revoke").click()
+    tab.done("Key revoked")
     assert next(one for one in rk.keys.list(server.workspace_id) if one.prefix == prefix).revoked_at
     other.sees("Your key was revoked or has expired")
     other.errors.clear()  # The browser writes of the 401 itself.
@@ -150,22 +216,22 @@ def test_roles_are_granted_and_agents_switched_off_and_on(tab: Tab, rk: RedKey, 
     tab.go(f"agent/{agent}")
     tab.page.get_by_role("combobox", name="Role").select_option("role_editor")
     tab.page.get_by_role("button", name="Grant").click()
-    tab.done("Granted.")
+    tab.done("Role granted.")
     assert "role_editor" in rk.agents.get(agent).roles
-    tab.page.get_by_role("button", name="Take away editor").click()
-    tab.done("editor is taken away.")
+    tab.page.get_by_role("button", name="Revoke editor").click()
+    tab.done("Role editor revoked.")
     assert "role_editor" not in rk.agents.get(agent).roles
-    tab.page.get_by_role("button", name="Switch off").click()
-    tab.done("Switched off")
-    tab.page.get_by_role("button", name="Switch on").click()
-    tab.done("Switched on.")
+    tab.page.get_by_role("button", name="Deactivate", exact=True).click()
+    tab.done("Agent deactivated")
+    tab.page.get_by_role("button", name="Activate", exact=True).click()
+    tab.done("Agent activated.")
     assert rk.agents.get(agent).active
 
 
 def test_a_key_without_rights_sees_no_buttons(open_tab: OpenTab, rk: RedKey, server: Server, scene: Scene) -> None:
     key = rk.keys.create(server.workspace_id, scopes=["read"]).api_key
     tab = open_tab().login(key)
-    tab.sees("Needs a person")
+    tab.sees("Needs a human")
     for place in ("now", f"task/{scene.tasks['Book a studio']}", "approvals", "queues", f"agent/{scene.agents['ada']}"):
         tab.go(place)
         names = {one.inner_text() for one in tab.page.locator("main button").all()}

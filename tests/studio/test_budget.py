@@ -7,13 +7,15 @@ import os
 import subprocess
 import time
 from importlib.resources import files
+from statistics import median
 from typing import Any
 
 import pytest
 
-from redkey.client import RedKey
+from redkey.client import Claimed, RedKey
 from tests.studio.conftest import OpenTab, Tab
-from tests.studio.scene import Scene
+from tests.studio.scene import PLAN, Scene
+from tests.studio.trace import heap_megabytes, main_thread
 from tools import studio
 from tools.node import find_node
 
@@ -22,16 +24,21 @@ MOST_SCRIPT_BYTES = 120_000
 TASKS = 5000
 EVENT_SECONDS = 60 if LONG else 6
 EVENTS_A_SECOND = 200
-# What a frame, and the first paint, may take. On machines that are shared with other tests the medians are judged.
+# A plan whose run makes many events with two requests.
+CROWD: dict[str, Any] = {
+    **PLAN,
+    "name": "crowd",
+    "roles": {"producer": PLAN["roles"]["producer"]},
+    "policies": {**PLAN["policies"], "maxParallelTasks": 12},
+    "tasks": [{**PLAN["tasks"][0], "id": f"step-{number}", "outputs": [f"brief-{number}"]} for number in range(12)],
+}
+BURST_TASKS = 4000
+# What a frame, and the first paint, may take.
 FRAME_MS = 50
 PAINT_MS = 300
-# Counts how long each frame takes.
-WATCH = """() => {
-  window.frames_ms = [];
-  let last = performance.now();
-  const frame = (now) => { window.frames_ms.push(now - last); last = now; requestAnimationFrame(frame); };
-  requestAnimationFrame(frame);
-}"""
+PAINTS = 7
+# In a few seconds the lists that the page keeps are not full yet.
+MOST_GROWTH = 1.10 if LONG else 1.20
 
 
 def test_the_script_is_small() -> None:
@@ -55,18 +62,26 @@ def test_the_sources_have_no_type_error() -> None:
 
 
 def test_the_first_paint_comes_soon(open_tab: OpenTab, record_property: pytest.RecordProperty) -> None:
-    painted = []
-    for _ in range(5):
+    """Other tests on this machine can only delay a paint: the best of several says what the page needs."""
+    painted, worked = [], []
+    for _ in range(PAINTS):
         tab = open_tab()
-        tab.page.goto(f"{tab.server.url}/studio/")
-        tab.sees("API key")
+        with main_thread(tab.page) as thread:
+            tab.page.goto(f"{tab.server.url}/studio/")
+            tab.sees("API key")
         entries: Any = tab.page.evaluate(
             "performance.getEntriesByName('first-contentful-paint').map((e) => e.startTime)"
         )
         painted.append(float(entries[0]))
-    record_property("proven", f"Studio: first paint after {sorted(painted)[2]:.0f} ms (median of 5; aim {PAINT_MS})")
-    if LONG:
-        assert sorted(painted)[2] < PAINT_MS
+        worked.append(thread.total)
+        tab.page.close()
+    record_property(
+        "proven",
+        f"Studio: first paint after {min(painted):.0f} ms, median {median(painted):.0f} ms (aim {PAINT_MS}); "
+        f"processor time until the login form {median(worked):.0f} ms",
+    )
+    assert min(painted) < PAINT_MS
+    assert median(worked) < PAINT_MS
 
 
 def test_many_tasks_scroll(tab: Tab, rk: RedKey, scene: Scene, record_property: pytest.RecordProperty) -> None:
@@ -76,38 +91,73 @@ def test_many_tasks_scroll(tab: Tab, rk: RedKey, scene: Scene, record_property: 
     tab.go(f"queue/{queue}")
     tab.sees(f"{TASKS:,} tasks")
     assert tab.page.locator("[role=listitem]").count() < 60
-    tab.page.evaluate(WATCH)
-    tab.page.get_by_role("list", name="Tasks of this queue").hover()
-    for _ in range(30):
-        tab.page.mouse.wheel(0, 6000)
-        tab.page.evaluate("() => new Promise(requestAnimationFrame)")
-    frames = sorted(tab.page.evaluate("window.frames_ms"))
-    record_property("proven", f"Studio: {TASKS:,} tasks scroll, longest frame {frames[-1]:.0f} ms (aim {FRAME_MS})")
-    assert frames[len(frames) // 2] < FRAME_MS
+    tasks = tab.page.get_by_role("list", name="Tasks of this queue")
+    tasks.hover()
+    with main_thread(tab.page) as thread:
+        for _ in range(30):
+            tab.page.mouse.wheel(0, 6000)
+            tab.page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert tasks.evaluate("(list) => list.scrollTop") > 100_000
+    record_property("proven", f"Studio: {TASKS:,} tasks scroll, longest frame {thread.longest:.0f} ms (aim {FRAME_MS})")
+    assert thread.longest < FRAME_MS
 
 
 def test_a_stream_of_events_holds_nothing_up(
     tab: Tab, rk: RedKey, scene: Scene, record_property: pytest.RecordProperty
 ) -> None:
-    """Tasks are created and cancelled, three events each, so many a second, while Now is open."""
+    """Runs are started and cancelled and tasks are done, so many events a second, while Now is open."""
     queue = rk.queues.create(name="stream").queue_id
-    tab.page.evaluate(WATCH)
-    heap = "performance.memory ? performance.memory.usedJSHeapSize : 0"
-    before = tab.page.evaluate(heap)
-    began, sent = time.monotonic(), 0
-    while (passed := time.monotonic() - began) < EVENT_SECONDS:
-        if sent < passed * EVENTS_A_SECOND:
-            sent += 2 * len(rk.tasks.create_many(queue, [{"title": f"S{sent + n}"} for n in range(25)]).items)
-        else:
-            tab.page.wait_for_timeout(20)
-    last = next(iter(rk.ledger.query(order="desc", limit=1))).sequence
-    tab.page.get_by_label(f"Receipt of record {last}", exact=True).wait_for()
-    frames = sorted(tab.page.evaluate("window.frames_ms"))
-    after = tab.page.evaluate(heap)
-    rate = sent / (time.monotonic() - began)
+    first, before = _head(rk), 0.0
+    last = first
+    with main_thread(tab.page) as thread:
+        began = time.monotonic()
+        while (passed := time.monotonic() - began) < EVENT_SECONDS:
+            if not before and passed > EVENT_SECONDS / 2:
+                before = heap_megabytes(tab.page)
+            if last - first < passed * EVENTS_A_SECOND:
+                _work(rk, scene, queue)
+                last = _head(rk)
+            else:
+                tab.page.wait_for_timeout(20)
+        rate = (last - first) / (time.monotonic() - began)
+        tab.page.get_by_label(f"Receipt of record {last}", exact=True).wait_for()
+    after = heap_megabytes(tab.page)
     record_property(
         "proven",
-        f"Studio: {rate:.0f} events a second for {EVENT_SECONDS} s, longest frame {frames[-1]:.0f} ms "
-        f"(aim {FRAME_MS}), memory {before / 1e6:.0f} to {after / 1e6:.0f} MB",
+        f"Studio: {rate:.0f} events a second for {EVENT_SECONDS} s, longest frame {thread.longest:.0f} ms "
+        f"(aim {FRAME_MS}), main thread busy {thread.total / EVENT_SECONDS / 10:.0f} %, "
+        f"memory {before:.1f} to {after:.1f} MB",
     )
-    assert frames[len(frames) // 2] < FRAME_MS
+    assert thread.longest < FRAME_MS
+    assert after < before * MOST_GROWTH
+
+
+def _head(rk: RedKey) -> int:
+    return next(iter(rk.ledger.query(order="desc", limit=1))).sequence
+
+
+def _work(rk: RedKey, scene: Scene, queue: str) -> None:
+    """Start a run and cancel it, and do two tasks."""
+    run = rk.workflows.start(queue, plan=CROWD)
+    worker = scene.acting("ada")
+    for number in range(2):
+        task = rk.tasks.create(queue, title=f"Step {number}")
+        claim = worker.tasks.claim(task.task_id, agent_id=scene.agents["ada"])
+        assert isinstance(claim, Claimed)
+        worker.claims.complete(claim.claim_id, summary="Done.")
+    rk.workflows.cancel(run.workflow_id)
+
+
+def test_a_burst_of_events_holds_nothing_up(
+    tab: Tab, rk: RedKey, scene: Scene, record_property: pytest.RecordProperty
+) -> None:
+    """Thousands of tasks at once: the page folds them a few milliseconds at a time."""
+    queue = rk.queues.create(name="burst").queue_id
+    tab.go("queues")
+    with main_thread(tab.page) as thread:
+        for start in range(0, BURST_TASKS, 500):
+            rk.tasks.create_many(queue, [{"title": f"Task {start + number}"} for number in range(500)])
+        row = tab.page.get_by_role("row").filter(has=tab.page.get_by_role("link", name="burst"))
+        row.get_by_text(f"{BURST_TASKS:,}", exact=True).wait_for()
+    record_property("proven", f"Studio: {BURST_TASKS:,} tasks at once, longest frame {thread.longest:.0f} ms")
+    assert thread.longest < FRAME_MS

@@ -67,22 +67,24 @@ def test_each_cause_is_named_and_removed_in_two_clicks(tab: Tab, rk: RedKey, sce
         for button in buttons:
             line.get_by_role("button", name=button, exact=True).click()
         line.wait_for(state="detached")
+        # Every action shows the receipt of its event.
+        page.locator(".notices .panel").last.get_by_role("link", name="Receipt").wait_for()
 
     fix("no agent has the role lawyer", "Grant lawyer")
     fix("the queue paused is paused", "Resume the queue")
-    fix("“The second of two” failed: it depends on “The first of two”", "Try both again")
+    fix("“The second of two” failed: it depends on “The first of two”", "Retry both")
     assert rk.tasks.get(scene.tasks["The first of two"]).state == "available"
     assert rk.tasks.get(scene.tasks["The second of two"]).state == "created"
-    fix("“Crashes” failed: its agents lost their leases", "Try again")
-    fix("“To approve” is done and waits for approval", "Approve")
-    fix("Nothing reaches http://127.0.0.1", "Remove")
+    fix("“Crashes” failed: agents lost its lease too often", "Retry")
+    fix("“To approve” is completed and needs approval", "Approve")
+    fix("Webhook http://127.0.0.1", "Remove")
     assert list(rk.webhooks.list()) == []
-    fix("broken cannot start its program", "Let it try again")
+    fix("broken cannot start", "Let it claim again")
     # Last: from here on everything costs.
     rk.billing.set_prices({"task.created": CREDITS})
     rk.billing.grant(CREDITS)
     scene.task("The last that is paid for")
-    fix("The credits are used up", "Grant credits…", "Grant")
+    fix("No credits left", "Grant credits…", "Grant")
     balance = rk.billing.credits().balance
     assert balance is not None
     assert balance > CREDITS

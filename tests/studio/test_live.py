@@ -15,9 +15,9 @@ def test_work_is_seen_as_it_happens(tab: Tab, rk: RedKey, scene: Scene) -> None:
     task = scene.task("Seen at once")
     tab.sees("Seen at once")
     row = tab.page.locator(".task").filter(has_text="Seen at once")
-    row.get_by_text("waiting").wait_for()
+    row.get_by_text("ready").wait_for()
     held = scene.hold(task, "eve")
-    row.get_by_text("working").wait_for()
+    row.get_by_text("in progress").wait_for()
     row.get_by_text("lease").wait_for()
     held.complete(summary="Done.")
     row.wait_for(state="detached")
@@ -26,10 +26,10 @@ def test_work_is_seen_as_it_happens(tab: Tab, rk: RedKey, scene: Scene) -> None:
 
 def test_a_run_moves_as_its_tasks_do(tab: Tab, rk: RedKey, scene: Scene) -> None:
     tab.go(f"run/{scene.tasks['run']}")
-    tab.page.get_by_text("4 of 5 tasks done").wait_for()
+    tab.page.get_by_text("4 of 5 tasks completed").wait_for()
     gate = next(one for one in rk.gates.list() if one.task_id == scene.tasks["edit"])
     rk.gates.approve(gate.gate_id)
-    tab.page.get_by_text("5 of 5 tasks done").wait_for()
+    tab.page.get_by_text("5 of 5 tasks completed").wait_for()
     tab.page.locator("h1").get_by_text("completed").wait_for()
 
 
@@ -53,3 +53,16 @@ def test_the_page_goes_on_after_a_restart(open_tab: OpenTab, tmp_path: Path) -> 
         tab.page.close()
         again.stop()
     tab.errors.clear()  # The browser writes of every refused connection itself.
+
+
+def test_a_page_whose_file_does_not_come_offers_to_load_again(open_tab: OpenTab) -> None:
+    """As after an update of the server: the files of the page that is open are gone."""
+    tab = open_tab()
+    tab.page.route("**/files/Race-*.js", lambda route: route.abort())
+    tab.login()
+    tab.page.goto(f"{tab.server.url}/studio/#/race")
+    tab.sees("This page could not be loaded")
+    tab.page.unroute_all()
+    tab.page.get_by_role("button", name="Load again").click()
+    tab.sees("Do I have too many agents for a role?")
+    tab.errors.clear()  # The browser writes of the request that failed.

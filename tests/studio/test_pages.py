@@ -11,24 +11,24 @@ from tests.studio.conftest import OpenTab, Tab
 from tests.studio.scene import Scene
 
 PAGES = {
-    "now": "Needs a person",
-    "queues": "Waiting",
+    "now": "Needs a human",
+    "queues": "Oldest ready",
     "queue/queue_studio": "New task here",
     "task/{Book a studio}": "Which city?",
-    "task/{edit}": "Look at the work",
+    "task/{edit}": "Review the work",
     "runs": "podcast-episode",
-    "run/{run}": "Time line",
-    "plans": "Verdict",
-    "approvals": "What was done",
+    "run/{run}": "Timeline",
+    "plans": "Published plans",
+    "approvals": "Edit the script: done.",
     "agents": "cleo",
     "agent/{ada}": "Claims",
     "race": "Do I have too many agents for a role?",
     "ledger": "Verify a receipt",
     "receipt/{event}": "Keys of the log",
-    "bus": "Conversation",
+    "bus": "New session",
     "usage": "Credits",
-    "access": "Make a key",
-    "nowhere": "There is no such page",
+    "access": "Create a key",
+    "nowhere": "Page not found",
 }
 
 
@@ -49,15 +49,21 @@ def _violations(tab: Tab) -> list[str]:
     return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_violation_of_accessibility(open_tab: OpenTab, scene: Scene, scheme: str) -> None:
-    tab = open_tab(scheme=scheme).login()
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1440), ("light", 390)])
+def test_no_page_has_a_violation_of_accessibility(open_tab: OpenTab, scene: Scene, scheme: str, width: int) -> None:
+    tab = open_tab(scheme=scheme, width=width).login()
     wrong: dict[str, list[str]] = {}
     for place, text in PAGES.items():
         tab.go(_address(scene, place))
         tab.sees(text)
         if found := _violations(tab):
             wrong[place] = found
+    for key, dialog in (("n", "New task"), ("?", "Keyboard shortcuts")):
+        tab.page.keyboard.press(key)
+        tab.page.get_by_role("dialog", name=dialog).wait_for()
+        if found := _violations(tab):
+            wrong[dialog] = found
+        tab.page.keyboard.press("Escape")
     assert wrong == {}
 
 
@@ -74,19 +80,20 @@ def test_every_page_fits_a_narrow_screen(open_tab: OpenTab, scene: Scene, width:
     assert wide == {}
 
 
-def test_the_login_page_has_no_violation(open_tab: OpenTab) -> None:
-    tab = open_tab()
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_login_page_has_no_violation(open_tab: OpenTab, scheme: str) -> None:
+    tab = open_tab(scheme=scheme)
     tab.page.goto(tab.server.url)
-    tab.sees("RedKey Studio")
+    tab.sees("API key")
     assert _violations(tab) == []
 
 
 def test_everything_is_reached_by_keyboard(tab: Tab, scene: Scene) -> None:
     tab.page.keyboard.press("?")
-    tab.page.get_by_role("dialog", name="Keys").wait_for()
+    tab.page.get_by_role("dialog", name="Keyboard shortcuts").wait_for()
     tab.page.keyboard.press("Escape")
     tab.page.get_by_role("dialog").wait_for(state="detached")
-    for letter, heading in (("q", "Queues"), ("r", "Runs"), ("e", "Agents"), ("c", "The race"), ("l", "Ledger")):
+    for letter, heading in (("q", "Queues"), ("r", "Runs"), ("e", "Agents"), ("c", "Race"), ("l", "Ledger")):
         tab.page.keyboard.press("g")
         tab.page.keyboard.press(letter)
         tab.page.get_by_role("heading", level=1, name=heading).wait_for()
@@ -104,23 +111,23 @@ def test_a_search_finds_by_the_beginning_of_an_id(tab: Tab, scene: Scene) -> Non
     tab.page.locator("main h1").first.wait_for()
     tab.page.fill("input[type=search]", "nothing is called so")
     tab.page.keyboard.press("Enter")
-    tab.done("Nothing here is called")
+    tab.done("Nothing found for", receipt=False)
 
 
 def test_any_moment_of_a_run_is_shown(tab: Tab, scene: Scene) -> None:
     tab.go(f"run/{scene.tasks['run']}")
-    tab.sees("As it is now")
+    tab.sees("Showing now")
     slider = tab.page.get_by_label("Moment of the run")
     slider.fill("0")
-    tab.sees("As it was at record")
-    tab.page.get_by_text("0 of 5 tasks done").wait_for()
+    tab.sees("Showing record")
+    tab.page.get_by_text("0 of 5 tasks completed").wait_for()
     tab.page.get_by_role("button", name="Back to now").click()
-    tab.page.get_by_text("4 of 5 tasks done").wait_for()
+    tab.page.get_by_text("4 of 5 tasks completed").wait_for()
 
 
 def test_the_race_names_winner_and_losers(tab: Tab, scene: Scene) -> None:
     tab.go("race")
-    tab.sees("more agents than work: most attempts are lost")
+    tab.sees("Yes, too many: most attempts are missed.")
     tab.page.get_by_text("As a list").click()
     tab.page.get_by_role("link", name="ada won Fact check 1").wait_for()
     tab.page.get_by_role("link", name="bob missed Fact check 1 to ada").wait_for()

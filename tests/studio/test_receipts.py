@@ -32,7 +32,7 @@ def _judged(tab: Tab, file: Path) -> str:
 def test_a_receipt_is_verified_in_the_page(tab: Tab, rk: RedKey, scene: Scene) -> None:
     found = _receipt(rk, scene)
     tab.go(f"receipt/{found.event_id}")
-    tab.sees("a signed checkpoint covers it")
+    tab.sees("covered by a signed checkpoint")
     tab.page.get_by_role("button", name="Verify").click()
     tab.sees("Verified in this browser.")
     tab.sees("✓ integrity")
@@ -56,6 +56,18 @@ def test_a_receipt_that_was_changed_is_refused(tab: Tab, rk: RedKey, scene: Scen
         file = tmp_path / f"changed-{number}.json"
         file.write_text(json.dumps(with_value(document, path, other)))
         assert "Not verified." in _judged(tab, file), path
+
+
+def test_a_file_that_is_dropped_on_the_page_is_verified(tab: Tab, rk: RedKey, scene: Scene) -> None:
+    tab.go("ledger")
+    document = _receipt(rk, scene).document.decode()
+    dropped = tab.page.evaluate_handle(
+        "(text) => { const data = new DataTransfer(); data.items.add(new File([text], 'dropped.json')); return data; }",
+        document,
+    )
+    tab.page.locator(".drop").dispatch_event("drop", {"dataTransfer": dropped})
+    tab.sees("dropped.json")
+    tab.sees("Verified in this browser.")
 
 
 def test_a_receipt_of_another_log_and_a_file_that_is_none_are_refused(tab: Tab, scene: Scene, tmp_path: Path) -> None:

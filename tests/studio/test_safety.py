@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
+import httpx2 as httpx
 import pytest
 
 from redkey.client import RedKey
+from tests.harness.server import Server
 from tests.studio.conftest import Tab
 from tests.studio.scene import Scene
 
@@ -24,6 +28,20 @@ def test_an_artifact_runs_nothing(tab: Tab, scene: Scene, media: str, text: str)
     tab.page.get_by_role("button", name="Preview").click()
     tab.page.locator(".shown").get_by_text("window.ran").first.wait_for()
     assert tab.page.evaluate("window.ran") is None
+
+
+def test_an_artifact_is_sent_as_a_file_that_a_browser_does_not_show(server: Server, scene: Scene) -> None:
+    """By its own address too, whatever its writer calls it."""
+    held = scene.hold(scene.task("With a page"), "ada")
+    held.leave("page.html", SCRIPT, "text/html")
+    held.complete(summary="Here.")
+    digest = sha256(SCRIPT.encode()).hexdigest()
+    sent = httpx.get(f"{server.url}/content/{digest}", headers={"authorization": f"Bearer {server.key}"})
+    assert sent.text == SCRIPT
+    assert sent.headers["content-type"] == "application/octet-stream"
+    assert sent.headers["content-disposition"] == "attachment"
+    assert sent.headers["x-content-type-options"] == "nosniff"
+    assert sent.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
 
 
 def test_texts_are_shown_as_texts(tab: Tab, rk: RedKey, scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""The check for duplicates finds runs that stand twice, by their lines or by their shape, and holds the limits."""
+"""The check for duplicates finds repeated runs, by their lines or by their shape, and enforces the limits."""
 
 from __future__ import annotations
 

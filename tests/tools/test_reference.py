@@ -14,5 +14,5 @@ def test_every_code_of_the_api_has_a_sentence_and_advice() -> None:
 def test_a_sentence_that_has_a_name_is_found() -> None:
     page = errors.page()
     assert "| 422 | `plan_invalid` | The plan has ... errors; `validation` lists them. |" in page
-    assert "| 408 | `body_too_slow` | The body came too slowly: ... bytes in ... seconds. |" in page
+    assert "| 408 | `body_too_slow` | The body arrived too slowly: ... bytes in ... seconds. |" in page
     assert "| 409 | `last_operator_key` | This is the last operator key" in page

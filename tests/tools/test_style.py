@@ -58,4 +58,14 @@ def test_packages_that_are_not_swept_keep_their_words(tmp_path: Path) -> None:
 
 
 def test_everything_that_the_lists_name_exists() -> None:
-    assert [name for name in (*style.SWEPT, *style.LONG_MODULES) if not (style.ROOT / name).exists()] == []
+    listed = (*style.SWEPT, *style.LONG_MODULES, *style.GENERATED)
+    assert [name for name in listed if not any(style.ROOT.glob(name))] == []
+
+
+def test_a_pattern_covers_the_files_of_its_folder_and_not_those_below(tmp_path: Path) -> None:
+    for place in ("src/stores", "src/stores/postgres"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "module.py").write_text('"""Where it stands."""\n')
+    assert style.judge(tmp_path, ("src/stores/*.py",)) == [
+        "src/stores/module.py:1: 'stands' is not plain English; see CONTRIBUTING.md"
+    ]

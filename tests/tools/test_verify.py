@@ -22,7 +22,7 @@ def test_what_is_stale_missing_or_left_over_is_named(tmp_path: Path, monkeypatch
     made = {"made/same": b"old", "made/changed": b"new", "made/absent": b"new"}
     assert verify.stale("made", made) == [
         "made/absent: is missing",
-        "made/left: nothing makes it",
+        "made/left: no generator writes it",
         "made/changed: is not current",
     ]
 
@@ -33,7 +33,7 @@ def test_a_stale_file_fails_the_run_and_names_the_command(
     monkeypatch.setattr(verify, "ROOT", tmp_path)
     monkeypatch.setattr(verify, "GENERATORS", [("things", "made", lambda: {"made/a": b"a"}, "make things")])
     assert verify.main() == 1
-    assert capsys.readouterr().out == "things: 1 files, 1 wrong; make them with: make things\n  made/a: is missing\n"
+    assert capsys.readouterr().out == "things: 1 files, 1 wrong; write them with: make things\n  made/a: is missing\n"
 
 
 def test_generating_is_deterministic_and_writes_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

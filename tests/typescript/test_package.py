@@ -17,7 +17,8 @@ from tests.harness.server import Server
 from tests.typescript.conftest import PATIENCE_SECONDS, Compiled, clean, compile_with
 from tools.node import SDK
 
-LARGEST_BYTES = 12 * 1024
+# Decision 0351: 12 KiB were set for 95 operations.
+LARGEST_BYTES = 13 * 1024
 PROGRAM = """
 import { RedKey } from "redkey";
 import { verifyReceipt } from "redkey/receipts";

@@ -49,6 +49,11 @@ def test_the_suite_against_a_real_server(compiled: Compiled, server: Server, rec
     passed(compiled.run("worker.test", **environment), "worker", record_property)
 
 
+def test_the_suite_of_those_who_create_tasks(compiled: Compiled, server: Server, record_property: Any) -> None:
+    environment = {"REDKEY_URL": server.url, "REDKEY_API_KEY": server.key}
+    passed(compiled.run("tasks.test", **environment), "tasks", record_property)
+
+
 def passed(printed: str, suite: str, record_property: Any) -> None:
     """Tell how many tests of a suite ran; a suite without tests proves nothing."""
     found = re.search(r"^\S* ?pass (\d+)$", printed, re.MULTILINE)

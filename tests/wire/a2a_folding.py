@@ -1,4 +1,4 @@
-"""What an A2A client makes of the objects of a stream, written from the specification alone."""
+"""An A2A client's view of a stream, written from the specification only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 
 def fold(seen: Json | None, found: Json) -> Json:
-    """The task as a client has it after one more object: a status replaces the last, whose message is history then."""
+    """Return the client's task after one more object; the message of a replaced status moves to the history."""
     if "task" in found:
         assert seen is None, "a stream has one snapshot"
         return copy.deepcopy(found["task"])
@@ -33,7 +33,7 @@ def fold(seen: Json | None, found: Json) -> Json:
 
 
 def like_the_snapshot(seen: Json, snapshot: Json) -> None:
-    """Hold what a client folded against a snapshot: all of it, but for messages that clients sent themselves."""
+    """Compare a client's task with a snapshot, except for messages that the client sent itself."""
     assert seen["status"] == snapshot["status"]
     assert seen.get("artifacts", []) == snapshot.get("artifacts", [])
     assert (seen["id"], seen["contextId"]) == (snapshot["id"], snapshot["contextId"])

@@ -1,5 +1,5 @@
-"""Hypothesis strategies: any JSON value that a strict decoder gives, valid documents gone wrong somewhere, and
-valid messages of Agent Wire 1.0."""
+"""Hypothesis strategies: any JSON value of a strict decoder, documents with errors, and valid messages of Agent
+Wire 1.0."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KNOWN_FIELDS = (
 
 @st.composite
 def gone_wrong(draw: st.DrawFn, documents: list[Any]) -> Any:
-    """One of the documents with a few parts replaced, removed or added anywhere in it."""
+    """One of the documents with a few parts replaced, removed or added."""
     document = copy.deepcopy(draw(st.sampled_from(documents)))
     for _ in range(draw(st.integers(1, 3))):
         part: Any = document

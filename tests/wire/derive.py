@@ -1,4 +1,4 @@
-"""Ways to be wrong, derived from a schema: for each keyword a document that breaks it and nothing else.
+"""Violations derived from a schema: for each keyword, a document that breaks only that keyword.
 
 Given a valid document in which every property is present, `ways` walks schema and document together. Each way
 names the place of the broken keyword in the schema files, so that a test can ask whether all were exercised.
@@ -21,7 +21,7 @@ STRUCTURE = {"$ref", "allOf", "properties", "items"}
 
 @dataclass(frozen=True)
 class Way:
-    """One way to be wrong: where the schema forbids it, the code and pointer to expect, and a document."""
+    """One violation: the keyword's place in the schema, the expected code and pointer, and the document."""
 
     location: str
     code: str
@@ -30,12 +30,12 @@ class Way:
 
 
 def ways(relative: str, document: Any) -> Iterator[Way]:
-    """Every way to break a keyword that `relative` (a schema file) and what it refers to put on the document."""
+    """Yield a violation of every keyword that the schema file `relative` and its references apply to the document."""
     yield from _walk(relative, files.load(relative), [], document, [])
 
 
 def keywords(relative: str) -> set[str]:
-    """The places of all keywords that can be broken, in the file and in those it refers to."""
+    """Return the places of all keywords that can be broken, in the file and in the files that it references."""
     found: set[str] = set()
     seen: set[str] = set()
     pending = [(relative, files.load(relative), [])]
@@ -115,7 +115,7 @@ def _walk(file: str, schema: Any, place: list[Any], document: Any, path: list[An
 
 
 def _break(keyword: str, rule: Any, part: Any) -> list[Any]:
-    """Values that break one keyword; none when the part is of a type that the keyword does not speak of."""
+    """Return values that break one keyword; none if the keyword does not apply to the type of the part."""
     match keyword, part:
         case "type", _:
             return [["an", "array"]] if "object" in rule else [{"an": "object"}]

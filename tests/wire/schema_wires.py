@@ -1,4 +1,4 @@
-"""Hypothesis strategies: valid wires of every event type, drawn from the schemas alone, and wires with wrong slots."""
+"""Hypothesis strategies: valid wires of every event type, generated from the schemas, and wires with wrong values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENTRIES = ("roles", "capabilities", "waits_for", "outputs")
 
 
 def values(shape: Any) -> st.SearchStrategy[Any]:
-    """Values that fit a flat schema, but for its conditions."""
+    """Values that match a flat schema, except for its conditions."""
     if "const" in shape:
         return st.just(shape["const"])
     if "enum" in shape:
@@ -67,7 +67,7 @@ def valid_wires(draw: st.DrawFn, event: str) -> Wire:
 
 
 def _meet_conditions(payload: Wire, shape: Any) -> None:
-    """Leave out what other fields exclude, and fields whose companions are missing."""
+    """Drop fields that other fields exclude, and fields whose required companions are missing."""
     for name, others in shape.get("dependentRequired", {}).items():
         if any(other not in payload for other in others):
             payload.pop(name, None)
@@ -81,7 +81,7 @@ def _meet_conditions(payload: Wire, shape: Any) -> None:
 
 
 def _agree(wire: Wire) -> None:
-    """Let the fields agree with each other, as the rules ask that no schema can hold."""
+    """Make the fields consistent, as the rules require that no schema can express."""
     payload, stream = wire["payload"], wire["stream"]
     place = parse_stream(stream["stream_id"])
     if SUBJECT_FIELD.get(place.kind) in payload:
@@ -123,7 +123,7 @@ def _agree(wire: Wire) -> None:
 
 @st.composite
 def wrong_wires(draw: st.DrawFn, wire: AnyWire) -> AnyWire:
-    """The wire with any value in one or two of its slots: of the envelope, its stream or its payload."""
+    """The wire with any value in one or two fields of the envelope, the stream or the payload."""
     for _ in range(draw(st.integers(1, 2))):
         part = draw(st.sampled_from(["payload", "payload", "stream", "wire"]))
         holder: Any = wire if part == "wire" else getattr(wire, part)
@@ -138,7 +138,7 @@ def wrong_wires(draw: st.DrawFn, wire: AnyWire) -> AnyWire:
 
 
 def _near(value: Any) -> list[Any]:
-    """Values that are almost right."""
+    """Values that are almost valid."""
     if isinstance(value, str):
         return [value + "\n", value[:-1], value + "0", value.upper(), '"' + value, value.replace("0", "O")]
     if isinstance(value, int):

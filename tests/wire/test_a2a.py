@@ -1,4 +1,4 @@
-"""The A2A projection: what content becomes, what is left without it, and that a damaged contract is refused."""
+"""The A2A projection: how content is shown, what is shown without it, and that a damaged contract is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def nothing(ref: Any) -> None:
 
 
 def run(wires: list[dict[str, Any]], documents: dict[str, Any] | None = None) -> tuple[A2ATask, list[dict[str, Any]]]:
-    """Project wires whose content is found by the type of the wire that names it."""
+    """Project wires; the content of a ref is looked up by the type of its wire."""
     known = {
         wire["payload"][name]["sha256"]: wire["type"] for wire in wires for name in wire["payload"] if "_ref" in name
     }
@@ -65,7 +65,7 @@ def test_a_task_begins_with_what_was_asked() -> None:
     ]
 
 
-def test_an_erased_beginning_keeps_its_references_and_not_a_word() -> None:
+def test_an_erased_first_message_keeps_its_references_without_text() -> None:
     wire = Builder().wire("task.created")
     wire["stream"]["reference_task_ids"] = [numbered("task", 8)]
     _, sent = run([wire])
@@ -108,7 +108,7 @@ def test_an_artifact_whose_place_is_not_known_is_named_by_its_hash() -> None:
     ]
 
 
-def test_a_block_tells_why_and_what_would_help() -> None:
+def test_a_block_states_its_reason_and_suggested_resolution() -> None:
     document = {"reason": "Two specs disagree", "suggested_resolution": "Say which stands"}
     _, sent = run(Builder().wires([*CLAIMED, "task.blocked"]), {"task.blocked": document})
     status = sent[-1]["statusUpdate"]["status"]
@@ -123,7 +123,7 @@ def test_a_block_without_content_still_names_its_kind(blocker: str) -> None:
     assert sent[-1]["statusUpdate"]["status"]["message"]["parts"] == [{"text": f"blocked: {blocker}"}]
 
 
-def test_a_failure_tells_its_reason_or_nothing() -> None:
+def test_a_failure_shows_its_reason_if_it_has_one() -> None:
     wires = Builder().wires([*CLAIMED, "task.failed"])
     _, told = run(wires, {"task.failed": {"reason": "The tests fail"}})
     assert told[-1]["statusUpdate"]["status"]["message"]["parts"] == [{"text": "The tests fail"}]
@@ -177,7 +177,7 @@ def test_the_snapshot_has_history_artifacts_and_the_state_of_now() -> None:
 
 
 @pytest.mark.parametrize(("role", "shown"), [("human", "ROLE_USER"), ("agent", "ROLE_AGENT"), ("system", "ROLE_AGENT")])
-def test_whoever_is_not_a_human_speaks_as_the_agent(role: str, shown: str) -> None:
+def test_every_sender_that_is_not_a_human_counts_as_the_agent(role: str, shown: str) -> None:
     task, _ = run(Builder().wires(["task.created", {"type": "message.added", "role": role}]))
     found = snapshot(task, lambda ref: {"parts": [{"kind": "text", "text": "Half of it is done"}]})["task"]
     said = found["status"]["message"] if shown == "ROLE_AGENT" else found["history"][-1]
@@ -194,14 +194,14 @@ def test_a_snapshot_does_not_say_blocked_when_it_is_not_any_more() -> None:
     assert snapshot(task, nothing)["task"]["history"][-1]["parts"] == [{"text": "blocked: resource"}]
 
 
-def test_a_new_version_takes_the_place_of_the_old_in_the_snapshot() -> None:
+def test_a_new_version_replaces_the_old_one_in_the_snapshot() -> None:
     versions = [{"type": "artifact.ready", "artifact": 1, "version": version} for version in (1, 2)]
     task, _ = run(Builder().wires([*CLAIMED, *versions]))
     (artifact,) = snapshot(task, nothing)["task"]["artifacts"]
     assert artifact["metadata"]["redkey.artifact"]["version"] == "2"
 
 
-def test_the_canonical_time_takes_the_place_of_the_producers() -> None:
+def test_the_ledger_time_replaces_the_time_of_the_producer() -> None:
     task, _ = project(None, Builder().wire("task.created"), nothing, "2026-05-06T16:00:01.123456789Z")
     assert task is not None
     assert task.timestamp == "2026-05-06T16:00:01.123456789Z"

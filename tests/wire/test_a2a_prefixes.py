@@ -1,4 +1,4 @@
-"""Every prefix of every simulated ledger projects, and a snapshot equals the fold of what subscribers were sent."""
+"""Every prefix of a simulated ledger can be projected, and a snapshot equals what subscribers were sent, folded."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 
 
 class Followed:
-    """All tasks of a ledger: what the projection knows of each, and what a client made of its stream."""
+    """All tasks of a ledger: the projection of each, and a client's view of its stream."""
 
     def __init__(self, erased: bool) -> None:
         self._erased = erased
         self._documents: dict[str, dict[str, Any]] = {}
         self._tasks: dict[str, A2ATask | None] = {}
         self._seen: dict[str, dict[str, Any]] = {}
-        self.objects = 0
+        self.objects = self.unchanged = 0
 
     def content(self, ref: Any) -> dict[str, Any] | None:
         return None if self._erased else self._documents.get(ref["sha256"])
@@ -63,7 +63,11 @@ class Followed:
         kind, subject = wire["stream"]["stream_id"].split(":")[:2]
         if kind != "task":
             return
-        task, sent = project(self._tasks.get(subject), wire, self.content)
+        before = self._tasks.get(subject)
+        task, sent = project(before, wire, self.content)
+        if before is not None and a2a.cannot_change(before, wire["type"]):
+            assert (task, sent) == (before, [])
+            self.unchanged += 1
         self._tasks[subject] = task
         for found in sent:
             self._seen[subject] = fold(self._seen.get(subject), found)
@@ -75,7 +79,7 @@ class Followed:
 
 
 def follow(seed: int) -> None:
-    """Take every prefix of a simulated ledger, with its contents and without."""
+    """Check every prefix of a simulated ledger, with content and without."""
     run = Run(seed)
     run.go()
     store = MemoryStore(HandClock(), run.disk)
@@ -87,7 +91,7 @@ def follow(seed: int) -> None:
                 if store.row(topic, "void", void_key(record.sequence)) is None:
                     for followed in ledgers:
                         followed.take(json.loads(record.wire))
-        assert all(followed.objects for followed in ledgers)
+        assert all(followed.objects and followed.unchanged for followed in ledgers)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -104,9 +108,16 @@ def _forgotten(so_far: A2ATask, rule: Any, wire: Wire, at: str | None, after: An
     return msgspec.structs.replace(task, history=task.history[:1]), tells
 
 
+def test_a_skipped_wire_that_matters_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted bug: wires of any type are skipped."""
+    monkeypatch.setattr(a2a, "cannot_change", lambda task, event: True)
+    with pytest.raises(AssertionError):
+        follow(0)
+
+
 @pytest.mark.parametrize("bug", [_untold, _forgotten])
 def test_a_planted_bug_is_caught(bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A status that is not sent; a history that forgets what a status said."""
+    """Planted bugs: a status is not sent; the history drops the message of a status."""
     after = a2a._after
     monkeypatch.setattr(a2a, "_after", lambda *given: bug(*given, after))
     with pytest.raises(AssertionError):

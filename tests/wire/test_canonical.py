@@ -171,6 +171,12 @@ def test_tuples_and_enums_are_written_as_what_they_are() -> None:
     assert canonical((1, Colour.RED, Size.SMALL, {"a": (None,)})) == b'[1,"red",1,{"a":[null]}]'
 
 
+def test_tuples_are_as_plain_as_lists() -> None:
+    assert is_plain({"parts": ({"text": "x"}, 1, None)})
+    assert not is_plain((2**53,))
+    assert canonical({"b": (1, "x"), "a": ()}) == b'{"a":[],"b":[1,"x"]}'
+
+
 def _nested(depth: int) -> Any:
     value: Any = []
     for _ in range(depth):

@@ -32,7 +32,7 @@ def test_another_version_is_refused_and_the_known_one_is_named(version: Any) -> 
     assert "known: 1.0" in finding.message
 
 
-def test_everything_that_is_missing_is_told_at_once() -> None:
+def test_everything_missing_is_reported_at_once() -> None:
     with pytest.raises(WireRefused) as refused:
         read_card({})
     assert len(refused.value.findings()) == 10

@@ -1,4 +1,4 @@
-"""The event catalogue is the contract file and nothing else."""
+"""The event catalogue equals the contract file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_contracts_say_what_they_are(name: str) -> None:
     assert loaded["about"]
 
 
-def test_every_stream_kind_that_an_event_stands_on_has_a_subject_field() -> None:
+def test_every_stream_kind_of_an_event_has_a_subject_field() -> None:
     used = {kind for event in catalogue().values() for kind in event.streams}
     assert used == SUBJECT_FIELD.keys()
 

@@ -1,4 +1,4 @@
-"""Bytes to JSON: what two parsers could read differently is refused, with a code, a place, and in bounds."""
+"""JSON decoding: what two parsers could read differently is refused with a code and a place, in limited time."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_spaces_and_escapes_change_nothing(value: Any, indent: int | None, escap
         b'{"a": [{"b": 1, "b": "::"}], "c": ":"}',
     ],
 )
-def test_no_colon_hides_a_key_that_stands_twice(text: bytes) -> None:
+def test_no_colon_hides_a_duplicate_key(text: bytes) -> None:
     with pytest.raises(JsonRefused) as refused:
         decode(text)
     assert refused.value.code == "json_duplicate_key"

@@ -1,4 +1,4 @@
-"""The schemas under `definitions/` are closed, bounded, and refer to nothing but each other."""
+"""The schemas under `definitions/` are closed and bounded, and reference only each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = sorted(
 
 
 def _parts(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every subschema, with the definition it refers to within its file or folder merged in."""
+    """Return every subschema, merged with the definition that it references in its file or folder."""
     if isinstance(schema, dict):
         yield schema
         for item in schema.values():

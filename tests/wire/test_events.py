@@ -1,4 +1,4 @@
-"""Event structs: they say what the schemas say, and are written as the canonical bytes of the wires they hold."""
+"""Event structs: they match the schemas, and encode to the canonical bytes of their wires."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _typed(value: Any) -> AnyWire:
 
 
 def _check_fields(struct: type[msgspec.Struct], shape: Any) -> None:
-    """The struct has the fields of the schema, in canonical order, and takes exactly the same ones as required."""
+    """The struct has the fields of the schema in canonical order, with the same required ones."""
     fields = msgspec.structs.fields(struct)
     names = [name for name, part in shape.get("properties", {}).items() if part is not False]
     assert [field.name for field in fields] == sorted(names)
@@ -85,7 +85,7 @@ def _check_same(value: Any) -> None:
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_the_encoder_refuses_what_the_schema_refuses(event: str) -> None:
-    """Every way to break a keyword of the schema that a struct can hold at all."""
+    """Every violation of the schema that a struct can represent is refused."""
     held = 0
     for way in ways(catalogue()[event].schema, golden(event)[0]):
         try:
@@ -127,7 +127,7 @@ def test_bytes_that_end_like_another_type_are_read_by_their_own() -> None:
     assert isinstance(wire.payload, TaskClaimed)
 
 
-def test_an_unknown_type_and_bytes_that_are_no_wire_are_told_apart() -> None:
+def test_an_unknown_type_differs_from_bytes_that_are_not_a_wire() -> None:
     value = files.load(f"{FIXTURES}/task-claimed.valid.json")
     with pytest.raises(UpgradeNeeded):
         wire_of(canonical({**value, "type": "task.dreamt"}))

@@ -1,4 +1,4 @@
-"""A bounded fuzz run: mutations of the fixtures are read or refused with a finding, and never anything else."""
+"""A bounded fuzz run: every mutation of a fixture is read or refused with a finding."""
 
 from __future__ import annotations
 

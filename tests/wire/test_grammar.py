@@ -1,4 +1,4 @@
-"""The grammars of closed schemas: what they let in the schema validator lets in too, and they know every type."""
+"""The grammars of closed schemas: they accept only what the validator accepts, and there is one for every type."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_type_has_a_grammar_that_knows_its_wires(event: str) -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_no_way_to_break_a_schema_is_let_in(event: str) -> None:
+def test_the_grammar_accepts_no_violation_of_a_schema(event: str) -> None:
     schema = catalogue()[event].schema
     for way in ways(schema, GOLDEN[event]):
         assert not _matches(event, way.document), way.location
@@ -58,11 +58,13 @@ def test_no_way_to_break_a_schema_is_let_in(event: str) -> None:
 def test_the_largest_wire_matches_unless_it_has_extensions(event: str) -> None:
     for wire in largest(event):
         # Extensions and costs with an exponent take the slow way.
-        assert _matches(event, wire) == ("extensions" not in wire and "cost_usd" not in wire["payload"])
+        assert _matches(event, wire) == (
+            "extensions" not in wire and b'"cost_usd"' not in orjson.dumps(wire["payload"])
+        )
 
 
 @given(gone_wrong(list(GOLDEN.values())), st.sampled_from(EVENTS))
-def test_what_a_grammar_lets_in_fits_the_schema_and_is_canonical(value: Any, event: str) -> None:
+def test_what_a_grammar_accepts_is_valid_and_canonical(value: Any, event: str) -> None:
     named = value.get("type") if isinstance(value, dict) else None
     event = named if isinstance(named, str) and named in GOLDEN else event
     if _matches(event, value):
@@ -71,7 +73,7 @@ def test_what_a_grammar_lets_in_fits_the_schema_and_is_canonical(value: Any, eve
 
 
 @given(st.sampled_from(EVENTS), st.data())
-def test_bytes_with_one_character_changed_are_let_in_only_when_they_fit(event: str, data: st.DataObject) -> None:
+def test_bytes_with_one_changed_character_match_only_if_they_are_valid(event: str, data: st.DataObject) -> None:
     message = bytearray(canonical(GOLDEN[event]))
     at = data.draw(st.integers(0, len(message) - 1))
     message[at : at + data.draw(st.integers(0, 1))] = data.draw(st.sampled_from([b'"', b"\\", b"0", b"}", b",", b"Z"]))
@@ -93,7 +95,7 @@ EDGES = [0.0, 1.0, 1e-5, 9e-6, 0.1, 999_999.5, 1e6, 1_000_000.5]
 
 
 @given(st.floats(0, 2e6) | st.sampled_from(EDGES) | st.integers(0, 2 * 10**6))
-def test_a_fraction_that_is_let_in_is_written_as_the_rfc_writes_it(value: float) -> None:
+def test_an_accepted_fraction_is_written_as_in_the_rfc(value: float) -> None:
     schema = {"type": "number", "minimum": 0, "maximum": 1_000_000}
     text = orjson.dumps(value)
     if re.fullmatch(_value([Rule(schema, "")]).encode(), text):
@@ -134,6 +136,6 @@ def test_a_pattern_that_may_match_escaped_text_is_refused(pattern: str) -> None:
         {"not": {"type": "string"}},
     ],
 )
-def test_what_cannot_be_said_is_left_to_the_validator(schema: Any) -> None:
+def test_what_a_grammar_cannot_express_is_left_to_the_validator(schema: Any) -> None:
     with pytest.raises(Inexpressible):
         _value([Rule(schema, "")])

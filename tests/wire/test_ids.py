@@ -1,4 +1,4 @@
-"""Ids and stream ids: made, derived and taken apart."""
+"""Ids and stream ids: created, derived and parsed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from redkey.wire.ids import (
     crockford,
     derived_ulid,
     event_id,
+    hashed_ulid,
     parse_stream,
     stated,
     task_stream,
@@ -72,6 +73,15 @@ def test_the_same_cause_gives_the_same_id_and_another_gives_another() -> None:
     assert ids[0] == ids[1]
     assert len(set(ids)) == 4
     assert derived_ulid(2, "a", "b")[10:] == ids[0][10:]
+
+
+@given(st.lists(st.binary(), min_size=2, max_size=2, unique=True))
+def test_hashes_without_a_time_differ_in_their_first_characters(data: list[bytes]) -> None:
+    one, other = map(hashed_ulid, data)
+    assert hashed_ulid(data[0]) == one
+    assert re.fullmatch(TYPES["agent_id"]["pattern"], f"agt_{one}")
+    # What tables on a terminal show of an id.
+    assert one[:8] != other[:8]
 
 
 @given(milliseconds, random_bytes)

@@ -1,4 +1,4 @@
-"""The largest legal wire of every event type is built from its schema and fits what the ledger takes."""
+"""The largest valid wire of every event type, built from its schema, is within the size limit of the ledger."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIRES = [(event, index) for event in catalogue() for index in range(len(largest(
 
 
 def _places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Every part of a wire with its path."""
+    """Yield every part of a wire with its path."""
     yield path, value
     if isinstance(value, dict | list):
         for step, part in value.items() if isinstance(value, dict) else enumerate(value):
@@ -30,7 +30,7 @@ def _places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tupl
 
 
 def _grown(value: Any) -> Any:
-    """The value with one more of what it consists of."""
+    """Return the value with one more character or item."""
     match value:
         case str():
             return value + value[-1]

@@ -1,4 +1,4 @@
-"""Agent Wire 1.0 is read into typed forms, and what is no 1.0 is refused with a clear reason."""
+"""Agent Wire 1.0 is read into structs, and other messages are refused with a clear reason."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_what_is_no_message_at_all_is_refused(value: Any) -> None:
         ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
     ],
 )
-def test_times_are_told_in_utc(ts: str, expected: str) -> None:
+def test_times_are_written_in_utc(ts: str, expected: str) -> None:
     assert utc(ts) == expected
 
 

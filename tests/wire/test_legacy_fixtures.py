@@ -1,4 +1,4 @@
-"""Every fixture of Agent Wire 1.0, Agent Cards and steps does what its name and expectations.json say.
+"""Every fixture of Agent Wire 1.0, Agent Cards and steps gives the result in its name and expectations.json.
 
 Which ways there are to be wrong is derived from the schemas, so a new field without an invalid fixture fails here.
 """
@@ -30,7 +30,7 @@ REGISTRY = read_registry(files.load("fixtures/cards/registry.json"))
 
 @dataclass(frozen=True)
 class Family:
-    """A folder of fixtures, and how a document of it is judged at each stage."""
+    """A folder of fixtures, and the check for each stage."""
 
     folder: str
     judge: Callable[[str, Any], list[Finding]]

@@ -1,4 +1,4 @@
-"""Older and looser wires are lifted to valid 1.1, always to the same bytes, and what is lost is told."""
+"""Older and looser wires are lifted to valid 1.1 wires, always the same bytes, and losses are listed."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_name_that_1_1_cannot_spell_is_replaced_and_listed_as_lost() -> None:
     assert [finding.pointer for finding in lifted.lost] == ["/payload/agent"]
 
 
-def test_mail_to_a_human_stands_on_the_workspace_of_the_log() -> None:
+def test_mail_to_a_human_is_on_the_stream_of_the_logs_workspace() -> None:
     workspace = "wk_01HZYB4X9Q6W3N8E2R7T5V1K0M"
     lifted = _lift("inbox.valid-to-human.json", Log(workspace_id=workspace))
     assert lifted.wires[0]["stream"]["stream_id"] == f"workspace:{workspace}"

@@ -1,4 +1,4 @@
-"""Each rule of the linter can be broken, and what stands just inside the rule breaks nothing."""
+"""Each rule of the linter can be broken, and documents exactly at its limit pass."""
 
 from __future__ import annotations
 

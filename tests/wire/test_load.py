@@ -1,4 +1,4 @@
-"""Large JSON in pieces: the same value as from the parser of the whole, or the same refusal."""
+"""Large JSON in pieces: the same value, or the same error, as parsing the whole text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = [*MARKS, b"1", b"null", b'"a"', b'"\\u00e4"', b'"\\ud800"', b'"\\udc00"'
 
 
 def outcome(data: bytes, piece_bytes: int = 0) -> Any:
-    """The value of a text, with the order of its keys; or that it has none."""
+    """Return the value of a text, with the order of its keys; or that it is invalid."""
     try:
         value = load(data, piece_bytes) if piece_bytes else orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -63,6 +63,6 @@ def test_no_call_of_a_parser_gets_much_more_than_a_piece(monkeypatch: pytest.Mon
     assert max(sizes) <= max(2 * PIECE_BYTES + 2, largest_text)
 
 
-def test_a_key_that_stands_twice_counts_last_and_keeps_its_place() -> None:
+def test_the_last_value_of_a_duplicate_key_counts_at_its_first_place() -> None:
     data = b'{"a":1,"b":2,"c":3,"a":4}'
     assert outcome(data, 1) == outcome(data)

@@ -1,4 +1,4 @@
-"""Words, sentences and commands are counted by the rule that the module writes down."""
+"""Words, sentences and commands are recognised by the rules in the module's docstring."""
 
 from __future__ import annotations
 

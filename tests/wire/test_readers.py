@@ -1,4 +1,4 @@
-"""Any bytes and any JSON value at all get an answer from every reader: a form, or a refusal with a code."""
+"""Every reader returns a value, or refuses with a code, for any bytes and any JSON value."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _refusal(read: Callable[[], object]) -> RedKeyError | None:
 
 
 def _check_all(data: bytes) -> None:
-    """The bytes are refused as JSON, or every reader answers for the value."""
+    """Check that the bytes are refused as JSON, or that every reader handles the value."""
     refused = _refusal(lambda: decode(data))
     if refused is not None:
         assert refused.code.startswith("json_")
@@ -100,7 +100,7 @@ def test_a_damaged_document_gets_an_answer(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_document_wrong_in_ten_thousand_places_gets_a_short_answer(reader: str) -> None:
+def test_a_document_with_ten_thousand_errors_gets_a_short_reply(reader: str) -> None:
     value: dict[str, Any] = {f"field {number}": None for number in range(10_000)}
     value |= {"wire": "1.0", "type": "claim", "card_version": "1.0", "success": True, "summary": 1, "artifacts": 1}
     _check(reader, value)

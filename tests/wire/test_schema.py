@@ -1,4 +1,4 @@
-"""Every schema file says what it is, is closed and bounded, refers to its neighbours only, and is told in sentences."""
+"""Every schema file has its id, is closed and bounded, references only its neighbours; findings are sentences."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Part = tuple[str, Any]
 
 
 def _parts(part: Any, place: str = "") -> Iterator[Part]:
-    """Every subschema with its place in the file."""
+    """Yield every subschema with its place in the file."""
     yield place, part
     if not isinstance(part, dict):
         return
@@ -76,7 +76,7 @@ def _types(part: dict[str, Any]) -> set[str]:
 
 
 def _narrows(name: str, place: str) -> dict[str, Any] | None:
-    """The closed object that a schema without its own end narrows, or None when it must be closed itself."""
+    """Return the closed object that an open schema narrows; None if the schema must be closed itself."""
     if name in EVENT_SCHEMAS and place in ("", "/properties/stream"):
         return files.load(f"{SCHEMAS}/{'stream' if place else 'envelope'}.schema.json")
     whole = files.load(name)
@@ -208,7 +208,7 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("value", "pointer", "code", "sentence"), SENTENCES, ids=[row[2] for row in SENTENCES])
-def test_findings_are_told_in_sentences(value: Any, pointer: str, code: str, sentence: str) -> None:
+def test_findings_are_sentences(value: Any, pointer: str, code: str, sentence: str) -> None:
     found = compile_schema(PART).findings(value)
     assert [(item.pointer, item.code) for item in found] == [(pointer, code)]
     assert found[0].message.startswith(sentence)
@@ -233,12 +233,10 @@ OPTIONAL = {
         ({"lease": 1}, "/lease", "schema_minimum", "1 is less than the minimum of 5"),
         ({"gate": 7}, "/gate", "schema_anyOf", '7 is not of type "boolean" or "object"'),
         ({"gate": {}}, "/gate/by", "schema_required", "the field 'by' is missing"),
-        ({"name": "x"}, "/name", "schema_anyOf", '"x" is not anything that fits here'),
+        ({"name": "x"}, "/name", "schema_anyOf", '"x" is not of an accepted form'),
     ],
 )
-def test_what_may_be_null_is_told_as_what_it_is_when_it_is_not(
-    value: Any, pointer: str, code: str, sentence: str
-) -> None:
+def test_a_wrong_nullable_value_is_reported_by_its_own_type(value: Any, pointer: str, code: str, sentence: str) -> None:
     (finding,) = checker_of(OPTIONAL).findings(value)
     assert (finding.pointer, finding.code, finding.message) == (pointer, code, sentence)
 
@@ -249,7 +247,7 @@ def test_a_hostile_value_is_neither_repeated_at_length_nor_raw() -> None:
     assert found.message.isprintable()
 
 
-def test_at_most_so_many_findings_are_told() -> None:
+def test_the_number_of_findings_is_limited() -> None:
     checker = compile_schema(PART)
     assert (
         len(checker.findings({"kind": "text", "text": "a"} | {f"extra{n}": n for n in range(10_000)})) == FINDINGS_LIMIT

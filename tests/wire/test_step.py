@@ -1,4 +1,4 @@
-"""Step envelopes are read into typed forms, older ones too, and inputs are told from outputs."""
+"""Step envelopes of current and older forms are read into structs, and inputs are distinguished from outputs."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ def test_an_output_is_read_with_its_parts() -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in files.names(FOLDER, ".json") if ".valid" in n])
-def test_the_kind_of_an_envelope_is_told_by_its_fields(name: str) -> None:
+def test_the_kind_of_an_envelope_follows_from_its_fields(name: str) -> None:
     assert kind_of(_load(name)) == name.split(".")[0]
     assert check_step(_load(name)) == (name.split(".")[0], [])
 
 
 @pytest.mark.parametrize("case", files.load(f"{FOLDER}/migrations/expectations.json"))
-def test_the_kind_of_an_older_envelope_is_told_by_its_fields(case: str) -> None:
+def test_the_kind_of_an_older_envelope_follows_from_its_fields(case: str) -> None:
     assert kind_of(_load(f"migrations/{case}.before.json")) == case.split("-")[0]
 
 
 @pytest.mark.parametrize("value", [None, 7, "text", [], {}, {"hello": 1}, {"context": {}, "success": True}])
-def test_what_is_neither_input_nor_output_is_said_to_be(value: Any) -> None:
+def test_a_value_that_is_neither_input_nor_output_is_reported(value: Any) -> None:
     kind, findings = check_step(value)
     assert kind is None
     assert [finding.code for finding in findings] == ["step_kind_unknown"]
@@ -110,7 +110,7 @@ def test_an_input_path_that_leads_out_is_a_warning() -> None:
     assert read_step_input(value).paths["index"] == "/srv/index.md"
 
 
-def test_a_kind_that_is_given_is_not_guessed() -> None:
+def test_a_stated_kind_is_not_guessed() -> None:
     kind, findings = check_step(_load("output.valid.json"), "input")
     assert kind == "input"
     assert any(finding.severity == "error" for finding in findings)

@@ -1,4 +1,4 @@
-"""Older step envelopes are brought into today's form: the value and the list of changes are both golden."""
+"""Older step envelopes are migrated to the current form: the value and the list of changes are golden."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_an_artifact_without_operation_is_created_when_there_is_no_such_file() -
     assert migrated.value["artifacts"][0]["operation"] == "create"
 
 
-def test_missing_fields_of_an_envelope_of_today_are_not_made_up() -> None:
+def test_missing_fields_of_a_current_envelope_are_not_invented() -> None:
     assert migrate_input({"context": {"feature_id": None}, "task": {"action": "validate"}}).changes == ()
     assert migrate_output({"success": True, "summary": "Done."}).changes == ()
 
@@ -90,7 +90,7 @@ def test_a_place_that_is_half_known_is_not_completed() -> None:
     assert "/context/iteration" in {finding.pointer for finding in validate_step(value, "input")}
 
 
-def test_an_action_that_nothing_tells_stays_missing() -> None:
+def test_an_action_that_cannot_be_inferred_stays_missing() -> None:
     value = migrate_input({"config": {"strict": True}}).value
     assert {finding.pointer for finding in validate_step(value, "input")} == {"/task/action"}
 
@@ -106,7 +106,7 @@ def test_notes_have_bounds_and_what_they_cut_off_is_lost() -> None:
     assert validate_step(migrated.value, "output") == []
 
 
-def test_decisions_beyond_the_bounds_are_lost_with_one_word() -> None:
+def test_decisions_above_the_limits_are_dropped_with_one_note() -> None:
     migrated = migrate_input({"task": "validate", "context": {"prior_decisions": ["No.", 5, {"a": 1}] * 1000}})
     assert migrated.value["prior_context"][:3] == ["No.", "5", '{"a":1}']
     assert len(migrated.value["prior_context"]) == LINES
@@ -127,7 +127,7 @@ def test_decisions_beyond_the_bounds_are_lost_with_one_word() -> None:
         {"context": {f"field {number}": 1 for number in range(10_000)}},
     ],
 )
-def test_a_document_with_ten_thousand_fields_of_its_own_gets_a_short_answer(value: Any) -> None:
+def test_a_document_with_ten_thousand_unknown_fields_gets_a_short_reply(value: Any) -> None:
     assert len(check_step(value)[1]) <= 70
 
 

@@ -1,4 +1,4 @@
-"""Valid and invalid wires: nulls, versions, sizes, rules between fields, and the two ways to read bytes."""
+"""Valid and invalid wires: nulls, versions, sizes, rules between fields, and both ways to read bytes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_an_optional_field_that_is_null_is_read_as_absent(path: tuple[str, ...])
         (("stream", "unheard_of"), "schema_additionalProperties"),
     ],
 )
-def test_null_neither_stands_for_a_required_field_nor_hides_an_unknown_one(path: tuple[str, ...], code: str) -> None:
+def test_null_does_not_fill_a_required_field_or_hide_an_unknown_one(path: tuple[str, ...], code: str) -> None:
     assert _codes(_changed(STARTED, *path, value=None)) == [("/" + "/".join(path), code)]
 
 
@@ -108,7 +108,7 @@ def test_a_wire_is_an_object(value: Any) -> None:
     assert (found.pointer, found.code) == ("", "schema_type")
 
 
-def test_every_finding_is_told_at_once() -> None:
+def test_every_finding_is_reported_at_once() -> None:
     wire = _changed(STARTED, "sender", value="quinn-03")
     wire["payload"] = {"claim_id": 7, "attempt": 0}
     del wire["stream"]["context_id"]
@@ -185,7 +185,7 @@ def test_a_cost_may_have_a_fraction_and_a_whole_cost_is_an_integer() -> None:
     assert type(read(whole)["payload"]["cost_usd"]) is int
 
 
-def test_a_key_that_stands_twice_is_refused_though_the_last_one_would_be_valid() -> None:
+def test_a_duplicate_key_is_refused_even_if_its_last_value_is_valid() -> None:
     data = canonical(STARTED).replace(b'"claim_id"', b'"claim_id":"x","claim_id"')
     assert not validate(orjson.loads(data))
     with pytest.raises(JsonRefused) as refused:

@@ -1,5 +1,5 @@
-"""The reference under docs/reference, written from what the code itself runs on: the routes, the contracts, the error
-tree, the settings and the commands. `python -m tools.reference` writes it, `make verify` proves it current.
+"""The reference under docs/reference, generated from what the code runs on: the routes, the contracts, the error tree,
+the settings and the commands. `python -m tools.reference` writes it, `make verify` proves it current.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def generated() -> dict[str, bytes]:
 
 
 def main() -> None:
+    """Write all pages."""
     (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
     for name, data in generated().items():
         (ROOT / name).write_bytes(data)

@@ -1,7 +1,7 @@
-"""The two faces of the bus as a page: every operation, how each face asks for it, and where they differ.
+"""The page about the two interfaces of the bus: every operation, how each interface calls it, and their differences.
 
-The fields of the HTTP face are read from its routes, those of the socket from the bus's own table, so a field that one
-face takes and the other does not is found here. What both answer is compared by `tests/bus/test_faces.py`.
+The fields of the HTTP interface are read from its routes, those of the socket from the bus's own table, so a field that
+only one interface accepts is found here. `tests/bus/test_faces.py` compares what both answer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Operation:
     commands: tuple[str, ...]
     method: str
     path: str
-    # Fields of the body that stand elsewhere in the envelope, and fields that are in the path by HTTP.
+    # Body fields that are in another place of the envelope, and fields that are in the path over HTTP.
     elsewhere: frozenset[str] = frozenset()
 
 
@@ -93,8 +93,8 @@ OPERATIONS = (
 
 
 def differences() -> dict[str, list[str]]:
-    """What only one face has or takes, by operation."""
-    found: dict[str, list[str]] = {}
+    """What only one interface has or accepts, by operation."""
+    only_by_operation: dict[str, list[str]] = {}
     for operation in OPERATIONS:
         route = _route(operation)
         http = _fields(route.body) | _fields(route.query) if route is not None else set()
@@ -104,19 +104,19 @@ def differences() -> dict[str, list[str]]:
             only += [f"`{name}` on the socket only" for name in sorted(socket - http - operation.elsewhere)]
             if route is None:
                 only.append("no route")
-            found.setdefault(operation.name, []).extend(only)
+            only_by_operation.setdefault(operation.name, []).extend(only)
     named = {command for operation in OPERATIONS for command in operation.commands}
     routes = {(operation.method, operation.path) for operation in OPERATIONS}
     for command in sorted(_core() - named):
-        found[command] = ["on the socket only"]
+        only_by_operation[command] = ["on the socket only"]
     for route in _OPERATIONS:
         if (route.method, route.path.removeprefix(PREFIX)) not in routes:
-            found[f"{route.method} {route.path}"] = ["by HTTP only"]
-    return {name: only for name, only in found.items() if only}
+            only_by_operation[f"{route.method} {route.path}"] = ["by HTTP only"]
+    return {name: only for name, only in only_by_operation.items() if only}
 
 
 def page() -> str:
-    """The table, with what differs in its last column."""
+    """The table, with the differences in its last column."""
     differ = differences()
     rows = []
     for operation in OPERATIONS:
@@ -135,7 +135,7 @@ def page() -> str:
 
 
 def _core() -> set[str]:
-    """The commands of the protocol that both faces serve."""
+    """The commands of the protocol that both interfaces serve."""
     return {name for name in COMMANDS if not name.startswith(NEWER)}
 
 

@@ -1,4 +1,4 @@
-"""The command line as a page, written from the commands themselves."""
+"""The command line reference, generated from the commands themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.reference.markdown import table
 _INTRO = """# Commands
 
 All commands take `--help`. Exit codes: 0 the answer is yes, 1 it is no (invalid, damaged, refused), 2 the command was
-used wrongly, 130 stopped by Ctrl-C.
+used incorrectly, 130 stopped by Ctrl-C.
 """
 
 
@@ -37,29 +37,29 @@ def _commands(command: click.Command, path: str, parent: click.Context) -> Itera
     yield _entry(command, path, context)
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            if found is not None and not found.hidden:
-                yield from _commands(found, f"{path} {name}", context)
+            subcommand = command.get_command(context, name)
+            if subcommand is not None and not subcommand.hidden:
+                yield from _commands(subcommand, f"{path} {name}", context)
 
 
 def _entry(command: click.Command, path: str, context: click.Context) -> str:
     usage = " ".join([path, *command.collect_usage_pieces(context)])
-    told = [f"### `{usage}`\n", _help(command) + "\n"]
+    parts = [f"### `{usage}`\n", _help(command) + "\n"]
     rows = []
     for parameter in command.params:
         record = parameter.get_help_record(context)
         if record is not None and not (isinstance(parameter, click.Option) and "--help" in parameter.opts):
             rows.append((f"`{record[0]}`", record[1]))
-    told.append(table(("option", "meaning"), rows))
-    return "\n".join(part for part in told if part)
+    parts.append(table(("option", "meaning"), rows))
+    return "\n".join(part for part in parts if part)
 
 
 def _help(command: click.Command) -> str:
-    """The help as Markdown: what click keeps as it stands becomes a block of text."""
-    told = []
+    """The help as Markdown: paragraphs that click keeps unwrapped become code blocks."""
+    paragraphs = []
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         if paragraph.startswith("\b\n"):
-            told.append("```text\n" + inspect.cleandoc(paragraph.removeprefix("\b\n")) + "\n```")
+            paragraphs.append("```text\n" + inspect.cleandoc(paragraph.removeprefix("\b\n")) + "\n```")
         else:
-            told.append(paragraph)
-    return "\n\n".join(told)
+            paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)

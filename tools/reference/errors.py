@@ -1,4 +1,4 @@
-"""The errors as a page: every code that the source can give, found by reading the source."""
+"""The error reference: every code that the source can return, found by parsing the source."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tools.reference.markdown import table
 
 _INTRO = """# Errors
 
-Every refusal has a stable `code`; sentences may change. Over HTTP it is a problem (RFC 9457) with `status`, `code`,
-`detail`, `advice` and, where something in the request is wrong, `errors` with JSON pointers. A lost race is no error:
-a claim answers 200 with `status: missed` or `rejected`.
+Every refusal has a stable `code`; its text may change. Over HTTP it is a problem (RFC 9457) with `status`, `code`,
+`detail`, `advice` and, if something in the request is invalid, `errors` with JSON pointers. A lost race is not an
+error: a claim returns 200 with `status: missed` or `rejected`.
 """
 _TREE = "## In Python\n\nThe errors of `redkey.errors`, which the command line prints and the SDK raises:\n"
 _ROOT = Path(redkey.__file__).parent
-# Refusals over HTTP are built by these; `wrong` is always 422.
+# These build refusals over HTTP; `wrong` is always 422.
 _HTTP = {"Refused", "Declined"}
-# Shown for what is filled in at run time.
+# Shown in place of values that are filled in at run time.
 _OPEN = "..."
 
 
@@ -36,16 +36,17 @@ class Code(NamedTuple):
 
 def page() -> str:
     """Write the problems of the API, the error tree, and the codes outside HTTP."""
-    found: dict[tuple[int, str], str] = {}
-    for one in sorted(_problems(), key=lambda one: (one.status, one.code)):
-        if _OPEN not in one.code:
-            found[one.status, one.code] = found.get((one.status, one.code)) or one.sentence
+    sentences: dict[tuple[int, str], str] = {}
+    for problem in sorted(_problems(), key=lambda problem: (problem.status, problem.code)):
+        if _OPEN not in problem.code:
+            key = problem.status, problem.code
+            sentences[key] = sentences.get(key) or problem.sentence
     rows = [
         (str(status), f"`{code}`", text, ADVICE.get(code) or ADVICE_BY_STATUS.get(status, ""))
-        for (status, code), text in found.items()
+        for (status, code), text in sentences.items()
     ]
     tree = (errors.__doc__ or "").partition("\n\n")[2].partition("\n\n")[0]
-    parts = [_INTRO, "## Over HTTP\n", table(("status", "code", "said", "what to do"), rows)]
+    parts = [_INTRO, "## Over HTTP\n", table(("status", "code", "text", "what to do"), rows)]
     parts += [_TREE, "```text", "\n".join(line.removeprefix("    ") for line in tree.splitlines()), "```\n"]
     parts += ["## Codes of these errors\n", table(("error", "codes"), _own_codes())]
     return "\n".join(parts)
@@ -72,14 +73,15 @@ def _name(call: ast.Call) -> str:
 
 def _problems() -> Iterator[Code]:
     for call, assigned in _calls(_ROOT):
-        name, given = _name(call), call.args
-        if name in _HTTP and len(given) >= 2 and isinstance(given[0], ast.Constant) and _text(given[1]):
-            yield Code(given[0].value, _text(given[1]), _sentence(given[2], assigned) if len(given) > 2 else "")
-        elif name == "wrong" and len(given) == 3 and _text(given[0]):
-            sentence = _sentence(given[2], assigned)
-            yield Code(422, _text(given[0]), f"{sentence[:1].upper()}{sentence[1:]}." if sentence else "")
-        elif name == "not_found" and given and _text(given[0]):
-            what = _text(given[0])
+        name, arguments = _name(call), call.args
+        if name in _HTTP and len(arguments) >= 2 and isinstance(arguments[0], ast.Constant) and _text(arguments[1]):
+            sentence = _sentence(arguments[2], assigned) if len(arguments) > 2 else ""
+            yield Code(arguments[0].value, _text(arguments[1]), sentence)
+        elif name == "wrong" and len(arguments) == 3 and _text(arguments[0]):
+            sentence = _sentence(arguments[2], assigned)
+            yield Code(422, _text(arguments[0]), f"{sentence[:1].upper()}{sentence[1:]}." if sentence else "")
+        elif name == "not_found" and arguments and _text(arguments[0]):
+            what = _text(arguments[0])
             yield Code(404, f"{what}_not_found", f"There is no such {what} in this workspace.")
 
 
@@ -88,15 +90,15 @@ def _own_codes() -> Iterator[tuple[str, str]]:
     kinds = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and hasattr(kind, "code")}
     codes: dict[str, set[str]] = {name: {kind.code} for name, kind in kinds.items() if name != "Finding"}
     for call, _ in _calls(_ROOT):
-        given = [_text(word.value) for word in call.keywords if word.arg == "code"]
-        if _name(call) in codes and given and given[0] and _OPEN not in given[0]:
-            codes[_name(call)].add(given[0])
-    for name, found in codes.items():
-        yield f"`{name}`", ", ".join(f"`{code}`" for code in sorted(found))
+        named = [_text(word.value) for word in call.keywords if word.arg == "code"]
+        if _name(call) in codes and named and named[0] and _OPEN not in named[0]:
+            codes[_name(call)].add(named[0])
+    for name, own_codes in codes.items():
+        yield f"`{name}`", ", ".join(f"`{code}`" for code in sorted(own_codes))
 
 
 def _sentence(node: ast.expr, assigned: list[ast.Assign]) -> str:
-    """Return the text of an argument; a name means the text that was last assigned to it above this line."""
+    """Return the text of an argument; for a name, the text that was last assigned to it above this line."""
     if isinstance(node, ast.Name):
         values = [value for target, value in _pairs(assigned) if target == node.id and value.lineno <= node.lineno]
         return _text(max(values, key=lambda value: value.lineno)) if values else ""
@@ -113,7 +115,7 @@ def _pairs(assigned: list[ast.Assign]) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _text(node: ast.expr) -> str:
-    """Return a text of the source; what is filled in at run time is shown as three dots."""
+    """Return a text of the source, with `...` for values that are filled in at run time."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):

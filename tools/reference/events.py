@@ -1,4 +1,4 @@
-"""The events as a page, written from the event structs; the meaning and limits of a field come from its schema."""
+"""The event reference, generated from the event structs; descriptions and limits of fields come from the schemas."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tools.reference.markdown import kind, table
 
 _INTRO = """# Events
 
-Every step of the work is one event of one of these types. On the ledger an event is a *wire* (Agent Wire 1.1,
-snake_case); the API shows it in camelCase with its place in the workspace's order. A *request* is somebody's act, a
-*derived* event follows from others by rule; some types are both. The category is what a reader who knows none of the
-types goes by, and its terminal ones end an attempt.
+Every step of the work is an event of one of these types. On the ledger an event is a *wire* (Agent Wire 1.1,
+snake_case); the API shows it in camelCase with its sequence in the workspace. A *request* records what someone asked
+for, a *derived* event follows from others by rule; some types are both. Readers that do not know a type can use its
+category; events of a terminal category end an attempt.
 
 Each type is a struct of `redkey.wire.events`, written from its schema by `python -m tools.events`, with the fields of
 its payload in canonical order.
 
-No event holds free text: titles, reasons and results are content, named by hash (`content_ref`) and erasable.
+No event contains free text: titles, reasons and results are content, named by hash (`content_ref`) and erasable.
 """
 
 
@@ -63,7 +63,7 @@ def _event(event: EventType) -> str:
 
 
 def _payload(schema: Any) -> Any:
-    """The payload's own schema: it stands in the type's properties, or in one of the schemas it is made of."""
+    """The payload's own schema: in the type's properties, or in one of the schemas that it combines."""
     for part in (schema, *schema.get("allOf", ())):
         if "payload" in part.get("properties", {}):
             return part["properties"]["payload"]
@@ -71,11 +71,11 @@ def _payload(schema: Any) -> Any:
 
 
 def _named(part: Any) -> Any:
-    """A field that refers to a shared type, as that type where it is a simple one."""
+    """A field that refers to a shared type: that type if it is a simple one, else the reference."""
     if "$ref" not in part:
         return part
     file, _, path = part["$ref"].partition("#/$defs/")
     if not path or not file.endswith("types.schema.json"):
         return part
-    found = files.load(f"{SCHEMAS}/types.schema.json")["$defs"][path]
-    return found if found.get("type") in ("string", "integer", "boolean", "number") else {"$ref": path}
+    shared = files.load(f"{SCHEMAS}/types.schema.json")["$defs"][path]
+    return shared if shared.get("type") in ("string", "integer", "boolean", "number") else {"$ref": path}

@@ -1,4 +1,4 @@
-"""The HTTP API as a page, written from the OpenAPI document that the server itself gives out."""
+"""The HTTP reference, generated from the OpenAPI document that the server itself returns."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ All requests and replies are JSON in camelCase. Send `Authorization: Bearer <key
 and `admin` keys may do everything in their workspace. A running server shows this page at `/docs` and the OpenAPI
 document at `/openapi.json`.
 
-Requests that write take an `Idempotency-Key` header: sent again with the same key and body, a request is answered with
-the same bytes for a day, and refused after that (410 `idempotency_key_expired`). What is refused is answered with
-`application/problem+json`: see [errors](errors.md). Lists are `{items, next}`; give `next` back as `after` for the
-following page.
+Requests that write accept an `Idempotency-Key` header: a request that is repeated with the same key and body gets the
+same bytes for a day, and is refused after that (410 `idempotency_key_expired`). Refusals are
+`application/problem+json`: see [errors](errors.md). Lists are `{items, next}`; pass `next` as `after` to get the next
+page.
 """
 _LINE = 118
-# What nearly every operation may answer stands in the introduction to errors, not at each of them.
+# Statuses that nearly every operation may return; the page on errors explains them.
 _USUAL = {"400", "401", "403", "408", "413", "415", "422", "429", "503"}
 
 
 def page() -> str:
-    """The whole page: operations by family, then the shapes of bodies and replies."""
+    """The whole page: operations by family, then the schemas of bodies and replies."""
     api: dict[str, Any] = json.loads(document(operations_of(routes())))
     families: dict[str, list[str]] = {}
     for path, methods in api["paths"].items():
@@ -43,30 +43,30 @@ def page() -> str:
 
 def _operation(api: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
     scopes = operation.get("x-scopes")
-    told = [f"### `{method} {path}`\n", operation["summary"] + "\n"]
-    told.append(f"Scopes: {', '.join(dict.fromkeys(scopes))}.\n" if scopes else "No key needed.\n")
-    asked = [one for one in operation["parameters"] if one["in"] == "query"]
-    rows = [(f"`{one['name']}`", kind(one["schema"]), one["schema"].get("description", "")) for one in asked]
-    told.append(table(("query", "type", "meaning"), rows))
+    parts = [f"### `{method} {path}`\n", operation["summary"] + "\n"]
+    parts.append(f"Scopes: {', '.join(dict.fromkeys(scopes))}.\n" if scopes else "No key needed.\n")
+    query = [parameter for parameter in operation["parameters"] if parameter["in"] == "query"]
+    rows = [(f"`{field['name']}`", kind(field["schema"]), field["schema"].get("description", "")) for field in query]
+    parts.append(table(("query", "type", "meaning"), rows))
     for media, content in operation.get("requestBody", {}).get("content", {}).items():
         if content["schema"].get("$ref", "").endswith("/Empty"):
             continue
-        told.append(f"Body: {kind(content['schema'])}{_media(media)}\n")
-        told.append(_example(content))
-    told += _answers({status: response_of(api, one) for status, one in operation["responses"].items()})
-    return "\n".join(part for part in told if part)
+        parts.append(f"Body: {kind(content['schema'])}{_media(media)}\n")
+        parts.append(_example(content))
+    parts += _answers({status: response_of(api, answer) for status, answer in operation["responses"].items()})
+    return "\n".join(part for part in parts if part)
 
 
 def _answers(responses: dict[str, Any]) -> list[str]:
-    told = []
+    parts = []
     for status, answer in responses.items():
         if status.startswith("2"):
             for media, content in answer["content"].items():
-                told.append(f"{status}: {kind(content['schema'])}{_media(media)}\n")
-                told.append(_example(content))
-    others = [(status, one["description"]) for status, one in responses.items() if status[0] != "2"]
-    told.append(table(("else", "when"), [(s, when) for s, when in others if s not in _USUAL]))
-    return told
+                parts.append(f"{status}: {kind(content['schema'])}{_media(media)}\n")
+                parts.append(_example(content))
+    others = [(status, answer["description"]) for status, answer in responses.items() if status[0] != "2"]
+    parts.append(table(("else", "when"), [(s, when) for s, when in others if s not in _USUAL]))
+    return parts
 
 
 def _media(media: str) -> str:
@@ -82,20 +82,20 @@ def _example(content: dict[str, Any]) -> str:
 
 
 def _shape(name: str, schema: dict[str, Any]) -> str:
-    told = [f"### {name}\n"]
+    parts = [f"### {name}\n"]
     if "description" in schema:
-        told.append(schema["description"] + "\n")
+        parts.append(schema["description"] + "\n")
     if "properties" not in schema:
-        told.append(f"{kind(schema)}\n")
+        parts.append(f"{kind(schema)}\n")
     required = schema.get("required", ())
     rows = []
     for field, part in schema.get("properties", {}).items():
-        given = "" if field in required else _default(part)
-        rows.append((f"`{field}`", kind(part), "yes" if field in required else given, part.get("description", "")))
-    told.append(table(("field", "type", "required", "meaning"), rows))
-    return "\n".join(part for part in told if part)
+        default = "" if field in required else _default(part)
+        rows.append((f"`{field}`", kind(part), "yes" if field in required else default, part.get("description", "")))
+    parts.append(table(("field", "type", "required", "meaning"), rows))
+    return "\n".join(part for part in parts if part)
 
 
 def _default(part: dict[str, Any]) -> str:
     value = part.get("default")
-    return f"`{json.dumps(value)}` without" if value not in (None, "", [], {}, False) else ""
+    return f"default `{json.dumps(value)}`" if value not in (None, "", [], {}, False) else ""

@@ -1,4 +1,4 @@
-"""Markdown as the pages of the reference use it: tables, cells, anchors, and schemas as words."""
+"""Markdown for the pages of the reference: tables, cells, and schemas in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; nothing when it has no rows."""
+    """A table; empty if it has no rows."""
     lines = ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
     if not lines:
         return ""
@@ -15,7 +15,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def cell(text: str) -> str:
-    """Text that stays inside its cell."""
+    """Text that is safe inside a table cell."""
     return text.replace("\n", " ").replace("|", "\\|")
 
 
@@ -30,7 +30,7 @@ def kind(schema: Any, link: str | None = "") -> str:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     for choice in ("anyOf", "oneOf"):
         if choice in schema:
-            return " or ".join(dict.fromkeys(kind(one, link) for one in schema[choice]))
+            return " or ".join(dict.fromkeys(kind(part, link) for part in schema[choice]))
     named = schema.get("type", "anything")
     if isinstance(named, list):
         return " or ".join(named)
@@ -44,7 +44,7 @@ def kind(schema: Any, link: str | None = "") -> str:
 def _bounds(schema: Any) -> str:
     low = schema.get("minimum", schema.get("minLength", schema.get("exclusiveMinimum")))
     high = schema.get("maximum", schema.get("maxLength"))
-    unit = " signs" if "minLength" in schema or "maxLength" in schema else ""
+    unit = " characters" if "minLength" in schema or "maxLength" in schema else ""
     if low is not None and low == high:
         return f", {low:,}{unit}"
     if low is not None and high is not None:

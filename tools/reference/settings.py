@@ -1,4 +1,4 @@
-"""The settings of `redkey serve` as a page, written from the configuration's own source and its comments."""
+"""The reference of the settings of `redkey serve`, generated from the source of the configuration and its comments."""
 
 from __future__ import annotations
 
@@ -18,17 +18,12 @@ _INTRO = f"""# Settings
 `{config.PREFIX}LIMITS_BODY_BYTES`), then from a TOML file (`--config FILE`, `{config.PREFIX}CONFIG`, or
 `redkey.toml` in the directory where it is run; `redkey init` writes one), then from these defaults. An unknown setting
 is refused. `redkey config show` lists every setting, its value and where it comes from.
-`{config.PREFIX}BOOTSTRAP_KEY` presets the first key of a fresh data directory; its shape is
+
+`{config.PREFIX}BOOTSTRAP_KEY` sets the first key of a fresh data directory; its format is
 `{KEY_SHAPE.replace(": ", "`: ", 1)}.
 """
 _FIELD = re.compile(r"    (\w+): (.+?) = (.+)$")
-_HEADINGS = {
-    config.Config: "Top level",
-    config.Limits: "[limits]",
-    config.Rate: "[rate]",
-    config.Cost: "[cost]",
-    config.Cards: "[cards]",
-}
+_HEADINGS = {config.Config: "Top level"} | {kind: f"[{name}]" for name, kind in config.TABLES.items()}
 
 
 def page() -> str:
@@ -53,8 +48,8 @@ def _default(field: Any) -> str:
 
 
 def _comments(kind: type) -> dict[str, str]:
-    """The comment lines right above each field."""
-    found: dict[str, str] = {}
+    """The comment lines directly above each field."""
+    comments: dict[str, str] = {}
     above: list[str] = []
     for line in inspect.getsource(kind).splitlines():
         if line.strip().startswith("#"):
@@ -62,6 +57,6 @@ def _comments(kind: type) -> dict[str, str]:
             continue
         field = _FIELD.match(line)
         if field is not None and above:
-            found[field[1]] = " ".join(above)
+            comments[field[1]] = " ".join(above)
         above = []
-    return found
+    return comments

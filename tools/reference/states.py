@@ -1,4 +1,4 @@
-"""The states of a task as a page with diagrams, written from the state machine that reducers run on."""
+"""The page about the states of a task, with diagrams, generated from the state machine that reducers run on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.reference.markdown import table
 
 _INTRO = """# The states of a task
 
-A task is done in *attempts*; each has one of these states, moved by the events on the arrows. What is not drawn is
+A task is done in *attempts*; each has one of these states, and the events on the arrows change it. Any other change is
 refused. A lost claim, an artifact and a heartbeat change no state.
 """
 
@@ -39,8 +39,8 @@ def _transitions(machine: Any) -> str:
     rows = [
         (f"`{one['on']}`", ", ".join(one["from"]), one["to"], one.get("guard", "")) for one in machine["transitions"]
     ]
-    told = "`same` moves nothing; `resume` goes back to the state before the lease expired.\n"
-    return "## Transitions\n\n" + told + "\n" + table(("event", "from", "to", "guard"), rows)
+    note = "`same` changes no state; `resume` goes back to the state before the lease expired.\n"
+    return "## Transitions\n\n" + note + "\n" + table(("event", "from", "to", "guard"), rows)
 
 
 def _guards(machine: Any) -> str:
@@ -48,13 +48,14 @@ def _guards(machine: Any) -> str:
 
 
 def _a2a() -> str:
-    found = contract("a2a-task-state-map.json")
+    contract_map = contract("a2a-task-state-map.json")
     rows = []
-    for name, cases in found["events"].items():
+    for name, cases in contract_map["events"].items():
         for case in cases:
             when = "; ".join(f"{key}: {_words(value)}" for key, value in case.get("when", {}).items())
             rows.append((f"`{name}`", when, case["to"], case["object"]))
-    return "## As A2A\n\n" + found["about"] + "\n\n" + table(("event", "when", "A2A state", "what is sent"), rows)
+    titles = ("event", "when", "A2A state", "what is sent")
+    return "## As A2A\n\n" + contract_map["about"] + "\n\n" + table(titles, rows)
 
 
 def _words(value: Any) -> str:

@@ -1,8 +1,8 @@
 """The generated part of the TypeScript SDK: `python -m tools.typescript` writes `sdk/typescript/src/generated`.
 
-The OpenAPI document says what every operation takes and answers; the Python SDK says what operations are called. So
-both SDKs have the same names, and what the Python SDK does not name is called by its tag and operationId.
-`make verify` proves the files current.
+The OpenAPI document says what every operation accepts and returns; the Python SDK provides the names. So both SDKs have
+the same names, and an operation that the Python SDK does not have is named by its tag and operationId. `make verify`
+proves that the files are current.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def files_for(described: dict[str, Any]) -> dict[str, bytes]:
     families: dict[str, list[Operation]] = {}
     for operation in find_operations(described):
         families.setdefault(operation.family, []).append(operation)
-    # The signatures come first: they say which schemas are used.
+    # The signatures come first, because they determine which schemas are used.
     api = _api(families, types)
-    made = {"operations.ts": _table(families), "api.ts": api, "types.ts": types.declared()}
-    return {f"{FOLDER}/{name}": (_NOTE + text).encode() for name, text in made.items()}
+    texts = {"operations.ts": _table(families), "api.ts": api, "types.ts": types.declared()}
+    return {f"{FOLDER}/{name}": (_NOTE + text).encode() for name, text in texts.items()}
 
 
 def _table(families: dict[str, list[Operation]]) -> str:
@@ -46,7 +46,7 @@ def _table(families: dict[str, list[Operation]]) -> str:
     ]
     for family, operations in families.items():
         lines.append(f"  {family}: {{")
-        lines += [f"    {one.name}: {json.dumps(one.words())}," for one in operations]
+        lines += [f"    {operation.name}: {json.dumps(operation.words())}," for operation in operations]
         lines.append("  },")
     return "\n".join([*lines, "};\n"])
 
@@ -60,7 +60,7 @@ def _api(families: dict[str, list[Operation]], types: Types) -> str:
     ]
     for family, operations in families.items():
         lines.append(f"  {family}: {{")
-        for one in operations:
-            lines += [f"    /** {one.summary} */", f"    {one.signature(types)};"]
+        for operation in operations:
+            lines += [f"    /** {operation.summary} */", f"    {operation.signature(types)};"]
         lines.append("  };")
     return "\n".join([*lines, "}\n"])

@@ -1,4 +1,4 @@
-"""Operations: what the document says of each, under the name that the Python SDK gives it."""
+"""Operations: the content of the OpenAPI document under the names of the Python SDK."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
@@ -18,22 +19,22 @@ Kind = Literal["call", "list", "stream"]
 _FORM = "application/x-www-form-urlencoded"
 _OCTETS = "application/octet-stream"
 _KEYED = ("POST", "PATCH", "DELETE")
-# What the Python SDK leaves to clients of their own: tag -> family, and the word that their operationIds begin with.
+# Tags that the Python SDK leaves to other clients: tag -> family, and the prefix of their operationIds.
 _FAMILIES = {"api": ("bus", "bus")}
-# Until the document says what a stream sends: the path that lists the same events.
+# For streams whose events the document does not describe: the path that lists the same events.
 _LISTED_AT = {
     "/stream": "/ledger/query",
     "/api/sessions/stream": "/api/sessions/{sessionId}/events",
     "/api/sessions/{sessionId}/events/stream": "/api/sessions/{sessionId}/events",
 }
 _NO_FIELDS: Schema = {"type": "object", "properties": {}}
-# Stands for a required argument that is not text; no argument of an operation is this by itself.
+# The value of a required argument that is not text; no real argument is this very object.
 _ANYTHING: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: where it is called in the SDK, how it is sent, and the document's word on it."""
+    """One operation: its name in the SDK, how it is sent, and its entry in the document."""
 
     family: str
     name: str
@@ -48,7 +49,7 @@ class Operation:
     fixed: dict[str, str] = field(default_factory=dict)
     # Query parameters that may be lists.
     lists: frozenset[str] = frozenset()
-    # What lists the events of a stream, where another operation does.
+    # The operation that lists the events of a stream, if that is another one.
     listing: Schema | None = None
 
     @property
@@ -56,25 +57,25 @@ class Operation:
         return str(self.described["summary"])
 
     def words(self) -> str:
-        """The line of the operation in the table."""
-        said = [self.method, re.sub(r"\{\w+\}", "{}", self.path)]
+        """The entry of the operation in the table."""
+        words = [self.method, re.sub(r"\{\w+\}", "{}", self.path)]
         if self.kind != "call":
-            said.append(self.kind)
+            words.append(self.kind)
         elif self.accept != JSON:
-            said.append(self.accept)
+            words.append(self.accept)
         if self.keyed != (self.method in _KEYED):
-            said.append("keyed" if self.keyed else "unkeyed")
-        said += ["public"] * self.public
-        said += {_FORM: ["form"], _OCTETS: ["octets"]}.get(self._media(), [])
-        said += ["-"] * (not self._takes_input())
-        return " ".join([*said, *(f"{name}={value}" for name, value in self.fixed.items())])
+            words.append("keyed" if self.keyed else "unkeyed")
+        words += ["public"] * self.public
+        words += {_FORM: ["form"], _OCTETS: ["octets"]}.get(self._media(), [])
+        words += ["-"] * (not self._takes_input())
+        return " ".join([*words, *(f"{name}={value}" for name, value in self.fixed.items())])
 
     def signature(self, types: Types) -> str:
         """The operation as a method of an interface."""
-        taken = [f"{name}: string" for name in re.findall(r"\{(\w+)\}", self.path)]
+        arguments = [f"{name}: string" for name in re.findall(r"\{(\w+)\}", self.path)]
         if self._takes_input():
-            taken += self._input(types)
-        return f"{self.name}({', '.join([*taken, 'options?: CallOptions'])}): {self._reply(types)}"
+            arguments += self._input(types)
+        return f"{self.name}({', '.join([*arguments, 'options?: CallOptions'])}): {self._reply(types)}"
 
     def _media(self) -> str:
         content = self.described.get("requestBody", {}).get("content", {})
@@ -82,17 +83,17 @@ class Operation:
 
     def _body(self) -> Schema | None:
         content = self.described.get("requestBody", {}).get("content", {})
-        found: Schema | None = next((one["schema"] for one in content.values()), None)
-        return found
+        schema: Schema | None = next((media["schema"] for media in content.values()), None)
+        return schema
 
     def _query(self) -> list[Schema]:
-        found = [one for one in self.described["parameters"] if one["in"] == "query"]
-        # A stream resumes by its cursor, and pages of a list are not for it.
+        query = [parameter for parameter in self.described["parameters"] if parameter["in"] == "query"]
+        # A stream resumes by its cursor, so it has no paging parameters.
         paging = ("limit", "order") if self.kind == "stream" else ()
-        return [one for one in found if one["name"] not in (*self.fixed, *paging)]
+        return [parameter for parameter in query if parameter["name"] not in (*self.fixed, *paging)]
 
     def _takes_input(self) -> bool:
-        # A body without fields is written by the core.
+        # The SDK's core writes a body without fields.
         return self._media() == _OCTETS or self._body() not in (None, _NO_FIELDS) or bool(self._query())
 
     def _input(self, types: Types) -> list[str]:
@@ -110,14 +111,15 @@ class Operation:
 
     def _query_type(self, types: Types) -> str:
         parts = []
-        for one in self._query():
-            kind = types.of(one["schema"]) + (" | readonly string[]" if one["name"] in self.lists else "")
-            parts.append(f"{one['name']}{'' if one['required'] else '?'}: {kind}")
-        needed = any(one["required"] for one in self._query())
+        for parameter in self._query():
+            name, required = parameter["name"], parameter["required"]
+            kind = types.of(parameter["schema"]) + (" | readonly string[]" if name in self.lists else "")
+            parts.append(f"{name}{'' if required else '?'}: {kind}")
+        needed = any(parameter["required"] for parameter in self._query())
         return f"query{'' if needed else '?'}: {{ {'; '.join(parts)} }}"
 
     def _reply(self, types: Types) -> str:
-        answers = [one for status, one in self.described["responses"].items() if status.startswith("2")]
+        answers = [answer for status, answer in self.described["responses"].items() if status.startswith("2")]
         content: Schema = answers[0].get("content", {})
         if self.kind == "stream":
             return f"AsyncGenerator<{self._event(content, types)}, void, undefined>"
@@ -128,16 +130,16 @@ class Operation:
         schema = content[JSON]["schema"]
         if self.kind == "list":
             item = types.item_of_page(schema)
-            assert item is not None, f"{self.name} does not answer with pages"
+            assert item is not None, f"{self.name} does not return pages"
             return f"Pages<{types.of(item)}>"
         return f"Promise<{types.of(schema)}>"
 
     def _event(self, content: Schema, types: Types) -> str:
-        """The type of one event of a stream: what the document says, or what the same path or another one lists."""
+        """The type of one event of a stream: as described, or as listed by the same path or another one."""
         streamed = content[EVENT_STREAM]
-        said = streamed.get("x-event") or streamed.get("schema", {}).get("x-event")
-        if said is not None:
-            return types.of(said if isinstance(said, dict) else {"$ref": said})
+        described = streamed.get("x-event") or streamed.get("schema", {}).get("x-event")
+        if described is not None:
+            return types.of(described if isinstance(described, dict) else {"$ref": described})
         listed = content if JSON in content else (self.listing or {})["responses"]["200"]["content"]
         schema = types.resolved(listed[JSON]["schema"])
         return types.of(types.item_of_page(schema) or schema["items"])
@@ -151,15 +153,17 @@ def find_operations(document: Schema) -> list[Operation]:
         for method, operation in methods.items()
     }
     named = list(_named_by_the_sdk(described))
-    known = {(one.method, one.path) for one in named}
-    found = [*named, *(_unnamed(*place, said) for place, said in described.items() if place not in known)]
-    return [replace(one, listing=described.get(("GET", _LISTED_AT.get(one.path, "")))) for one in found]
+    known = {(operation.method, operation.path) for operation in named}
+    every = [*named, *(_unnamed(*place, entry) for place, entry in described.items() if place not in known)]
+    return [
+        replace(operation, listing=described.get(("GET", _LISTED_AT.get(operation.path, "")))) for operation in every
+    ]
 
 
 def _whole(operation: Schema, components: Schema) -> Schema:
-    """An operation with its parameters, body and responses in place of references; a body without fields is marked."""
+    """An operation with references replaced by parameters, body and responses; a body without fields is marked."""
 
-    def found(part: Schema) -> Schema:
+    def resolve(part: Schema) -> Schema:
         if "$ref" not in part:
             return part
         kind, name = part["$ref"].removeprefix("#/components/").split("/")
@@ -168,22 +172,22 @@ def _whole(operation: Schema, components: Schema) -> Schema:
 
     whole = {
         **operation,
-        "parameters": [found(one) for one in operation.get("parameters", ())],
-        "responses": {status: found(one) for status, one in operation["responses"].items()},
+        "parameters": [resolve(parameter) for parameter in operation.get("parameters", ())],
+        "responses": {status: resolve(answer) for status, answer in operation["responses"].items()},
     }
     if "requestBody" in operation:
-        content = found(operation["requestBody"])["content"]
-        schemas = {media: found(one["schema"]) for media, one in content.items()}
+        content = resolve(operation["requestBody"])["content"]
+        schemas = {media: resolve(body["schema"]) for media, body in content.items()}
         fieldless = {media for media, schema in schemas.items() if schema.get("properties") == {}}
         kept = {
-            media: {"schema": _NO_FIELDS if media in fieldless else one["schema"]} for media, one in content.items()
+            media: {"schema": _NO_FIELDS if media in fieldless else body["schema"]} for media, body in content.items()
         }
         whole["requestBody"] = {"content": kept}
     return whole
 
 
 class _Recorder:
-    """Stands where a client sends: hands back what the call built, and as what."""
+    """A replacement for a sender: it returns the request that a call built, and its kind."""
 
     def send(self, built: Any) -> tuple[Kind, Any]:
         return "call", built
@@ -191,8 +195,15 @@ class _Recorder:
     def pages(self, built: Any) -> tuple[Kind, Any]:
         return "list", built
 
+    def take(self, steps: Any) -> tuple[Kind, Any]:
+        return "call", next(steps)
+
     def stream(self, built: Any) -> tuple[Kind, Any]:
-        return "stream", built.begin.args[0]
+        # Calls that combine several operations are written by hand in each SDK.
+        return "stream", built.begin.args[0] if isinstance(built.begin, partial) else None
+
+    def wait(self, task_ids: Any, timeout: Any) -> tuple[Kind, Any]:
+        return "call", None
 
 
 def _named_by_the_sdk(described: dict[tuple[str, str], Schema]) -> Iterator[Operation]:
@@ -201,26 +212,29 @@ def _named_by_the_sdk(described: dict[tuple[str, str], Schema]) -> Iterator[Oper
     for family, resource in vars(client).items():
         if not isinstance(resource, Resource):
             continue
-        # What is written by hand stands in a class above what is generated.
+        # Hand-written methods are in a subclass of the generated class.
         kinds = [kind for kind in reversed(type(resource).__mro__) if issubclass(kind, Resource)]
         for name in dict.fromkeys(name for kind in kinds for name in vars(kind)):
             if not name.startswith("_"):
-                found = _recorded(family, name, getattr(resource, name), described)
-                if found is not None:
-                    yield found
+                operation = _recorded(family, name, getattr(resource, name), described)
+                if operation is not None:
+                    yield operation
 
 
 def _recorded(family: str, name: str, call: Any, described: dict[tuple[str, str], Schema]) -> Operation | None:
-    """An operation by what its method in the Python SDK builds from arguments that only mark their places."""
+    """The operation of a method of the Python SDK, found from the request that it builds from marker arguments."""
     needed = {
-        one.name: f"arg-{one.name}" if one.annotation == "str" else _ANYTHING
-        for one in inspect.signature(call).parameters.values()
-        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        parameter.name: f"arg-{parameter.name}" if parameter.annotation == "str" else _ANYTHING
+        for parameter in inspect.signature(call).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     }
     kind, request = call(**needed)
+    if request is None:
+        return None
     assert isinstance(request, Request)
     if kind == "stream" and request.accept != EVENT_STREAM:
-        # Bodies in pieces: WebCrypto cannot hash as they come, so that nothing could be checked.
+        # Streamed bodies are left out: WebCrypto cannot hash incrementally, so nothing could be checked.
         return None
     path = _matching(request, described)
     form = parse_qsl(request.body.decode()) if isinstance(request.body, bytes) and request.media == _FORM else ()
@@ -228,28 +242,31 @@ def _recorded(family: str, name: str, call: Any, described: dict[tuple[str, str]
         key: value for key, value in (*request.query.items(), *form) if value not in (str(_ANYTHING), *needed.values())
     }
     parameters = inspect.signature(call).parameters.values()
-    lists = frozenset(camel(one.name) for one in parameters if "str | Sequence[str]" in str(one.annotation))
-    said, method = described[request.method, path], request.method
+    lists = frozenset(
+        camel(parameter.name) for parameter in parameters if "str | Sequence[str]" in str(parameter.annotation)
+    )
+    entry, method = described[request.method, path], request.method
     return Operation(
-        family, camel(name), method, path, said, kind, request.accept, request.keyed, request.public, fixed, lists
+        family, camel(name), method, path, entry, kind, request.accept, request.keyed, request.public, fixed, lists
     )
 
 
 def _matching(request: Request[Any], described: dict[tuple[str, str], Schema]) -> str:
-    """The path in the document that a request is for; a path without places comes before one with them."""
-    paths = sorted((path for method, path in described if method == request.method), key=lambda one: one.count("{"))
+    """The path in the document that matches a request; paths without parameters come first."""
+    paths = sorted((path for method, path in described if method == request.method), key=lambda path: path.count("{"))
     return next(path for path in paths if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.path))
 
 
-def _unnamed(method: str, path: str, said: Schema) -> Operation:
-    """An operation that the Python SDK does not have, by its tag and operationId."""
-    tag, name = said["tags"][0], said["operationId"]
+def _unnamed(method: str, path: str, entry: Schema) -> Operation:
+    """An operation that the Python SDK does not have, named by its tag and operationId."""
+    tag, name = entry["tags"][0], entry["operationId"]
     family, prefix = _FAMILIES.get(tag, (camel(re.sub(r"\W+", "_", tag)), ""))
     short = name.removeprefix(prefix)
-    media = [key for status, one in said["responses"].items() if status[0] == "2" for key in one.get("content", {})]
+    answers = [answer for status, answer in entry["responses"].items() if status[0] == "2"]
+    media = [key for answer in answers for key in answer.get("content", {})]
     kind: Kind = "stream" if media == [EVENT_STREAM] else "call"
     accept = JSON if kind == "stream" or JSON in media or not media else media[0]
-    keyed = any(one["name"] == "Idempotency-Key" for one in said["parameters"])
+    keyed = any(parameter["name"] == "Idempotency-Key" for parameter in entry["parameters"])
     return Operation(
-        family, short[0].lower() + short[1:], method, path, said, kind, accept, keyed, not said["security"]
+        family, short[0].lower() + short[1:], method, path, entry, kind, accept, keyed, not entry["security"]
     )

@@ -1,6 +1,6 @@
 """JSON Schemas of the OpenAPI document as TypeScript types.
 
-Only keywords that are listed here are understood; any other is an error, so that nothing is overlooked silently.
+Only the keywords that are listed here are supported; any other is an error, so that none is ignored silently.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _KNOWN = _BOUNDS | _ANNOTATIONS | _SHAPES | {"additionalProperties"}
 
 
 class Types:
-    """The types that are used, written out in the order of their first use."""
+    """The types that are used, in the order of their first use."""
 
     def __init__(self, document: Schema) -> None:
         self._schemas: dict[str, Schema] = document["components"]["schemas"]
         self._used: dict[str, str] = {}
 
     def of(self, schema: Schema, prefix: str = "T.") -> str:
-        """The TypeScript type of a schema; `prefix` stands before the names of other types."""
+        """The TypeScript type of a schema; `prefix` is put before the names of other types."""
         unknown = {key for key in schema if key not in _KNOWN and not key.startswith("x-")}
         if unknown:
             raise NotImplementedError(f"{sorted(unknown)} of a schema have no TypeScript type yet")
@@ -48,11 +48,11 @@ class Types:
         return " | ".join(parts) or "unknown"
 
     def resolved(self, schema: Schema) -> Schema:
-        """The schema that a reference leads to."""
+        """The schema that a reference points to."""
         return self._schemas[schema["$ref"].removeprefix(_REF)] if "$ref" in schema else schema
 
     def item_of_page(self, schema: Schema) -> Schema | None:
-        """What a page of a list holds; None when the schema is no page."""
+        """The item of a page of a list; None when the schema is not a page."""
         properties = self.resolved(schema).get("properties", {})
         return properties["items"]["items"] if properties.keys() == {"items", "next"} else None
 
@@ -62,7 +62,7 @@ class Types:
         while waiting := [name for name in self._used if name not in written]:
             for name in waiting:
                 written[name] = self._declaration(name)
-        page = "\n/** One page of a list; `next` is the cursor of the page that follows, null when there is none. */\n"
+        page = "\n/** One page of a list; `next` is the cursor of the next page, null if there is none. */\n"
         page += "export interface Page<Item> {\n  items: Item[];\n  next?: string | null;\n}\n"
         return page + "".join(f"\n{text}" for _, text in sorted(written.items()))
 
@@ -84,8 +84,8 @@ class Types:
 
     def _declaration(self, name: str) -> str:
         schema = self._schemas[name]
-        said = re.sub(r"\s+", " ", schema.get("description", "")).replace("*/", "* /").strip()
-        comment = f"/** {said} */\n" if said else ""
+        text = re.sub(r"\s+", " ", schema.get("description", "")).replace("*/", "* /").strip()
+        comment = f"/** {text} */\n" if text else ""
         if "properties" not in schema:
             return f"{comment}export type {self._used[name]} = {self.of(schema, '')};\n"
         body = "".join(f"  {line};\n" for line in self.fields(schema, ""))
@@ -104,7 +104,7 @@ class Types:
 
 
 def _type_name(name: str) -> str:
-    """The name of a schema; where two modules use one name, the document tells them apart by their modules."""
+    """The name of a schema; if two modules use one name, the document distinguishes them by their modules."""
     *modules, last = name.split(".")
     return (modules[1].capitalize() if modules else "") + last
 

@@ -1,4 +1,4 @@
-"""put, reserve, delete on one connection a worker, by the same bare client as RedKey's."""
+"""put, reserve, delete on one connection per worker, with the same bare client as RedKey's."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ PUT = b"put 0 0 60 %d\r\n%s\r\n" % (len(BODY), BODY)
 
 
 def cycle() -> Work:
+    """Put a job, reserve one and delete it."""
     assert (yield PUT).startswith(b"INSERTED")
     reserved = yield b"reserve\r\n"
     assert reserved.startswith(b"RESERVED")
@@ -21,7 +22,7 @@ def cycle() -> Work:
 
 
 def answered(data: bytes) -> int:
-    """How many bytes the answer has: a line, and after `RESERVED` the body; 0 when it is not whole yet."""
+    """The length of the answer: a line, and after `RESERVED` the body; 0 if it is incomplete."""
     end = data.find(b"\r\n") + 2
     if end >= 2 and data.startswith(b"RESERVED"):
         end += int(data[: end - 2].rpartition(b" ")[2]) + 2
@@ -29,6 +30,7 @@ def answered(data: bytes) -> int:
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     with ExitStack() as stack:
         place = ("127.0.0.1", ASKED["place"]["port"])
         lanes = [stack.enter_context(closing(Lane(place, cycle))) for _ in range(ASKED["workers"])]

@@ -1,6 +1,6 @@
 """A producer and one `celery worker` process; a task is complete when its result is stored.
 
-The worker is ready when a first task has come back, and the clock runs from the first task sent to the last result.
+The worker is ready when a first task has returned; the clock runs from the first task sent to the last result.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ app.conf.worker_prefetch_multiplier = 4
 
 @app.task(name="noop")
 def noop(body: str) -> int:
+    """The empty task."""
     return len(body)
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     body, count = "x" * ASKED["bytes"], ASKED["tasks"]
     store = redis.Redis.from_url(ASKED["place"]["url"])
     store.flushall()

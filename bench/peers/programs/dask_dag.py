@@ -12,11 +12,12 @@ ASKED = json.loads(sys.argv[1])
 
 
 def noop(*above: int) -> int:
+    """The empty task."""
     return len(above)
 
 
 def run(client: Client, levels: int, width: int) -> None:
-    """The whole graph in one submission, a level waiting for the one before through one task: its fastest way."""
+    """The whole graph in one submission; each level waits for the one before through one task: its fastest way."""
     name, graph, above = time.time_ns(), {}, ()
     for level in range(levels):
         here = [f"{name}-{level}-{place}" for place in range(width)]
@@ -27,6 +28,7 @@ def run(client: Client, levels: int, width: int) -> None:
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     settings = {"dashboard_address": None, "n_workers": 1 if not ASKED["processes"] else 2, "threads_per_worker": 2}
     with Client(processes=ASKED["processes"], silence_logs=50, **settings) as client:
         run(client, 1, 1)

@@ -20,11 +20,12 @@ DBOS(config=CONFIG)
 
 @DBOS.workflow()
 def noop() -> None:
-    pass
+    """The empty task."""
 
 
 @DBOS.workflow()
 def graph(levels: int, width: int) -> None:
+    """The whole graph as one workflow."""
     queue = DBOS.retrieve_queue("tasks")
     for _ in range(levels):
         for handle in [queue.enqueue(noop) for _ in range(width)]:
@@ -32,6 +33,7 @@ def graph(levels: int, width: int) -> None:
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     DBOS.launch()
     DBOS.register_queue("tasks", worker_concurrency=32, polling_interval_sec=0.05)
     graph(1, 1)

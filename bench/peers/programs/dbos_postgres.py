@@ -20,15 +20,18 @@ DBOS(config=CONFIG)
 
 @DBOS.step()
 def noop(body: str) -> int:
+    """The empty task."""
     return len(body)
 
 
 @DBOS.workflow()
 def task(body: str) -> int:
+    """A workflow of one step."""
     return noop(body)
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     body, count = "x" * ASKED["bytes"], ASKED["tasks"]
     DBOS.launch()
     queue = DBOS.register_queue("tasks", worker_concurrency=ASKED["workers"], polling_interval_sec=0.05)

@@ -1,6 +1,6 @@
-"""A producer and dramatiq workers in another process; complete is dramatiq's own acknowledgement.
+"""A producer and dramatiq workers in another process; dramatiq's own acknowledgement completes a task.
 
-`dramatiq` runs with as many threads as workers are asked for, in one process: two were slower on two cores.
+`dramatiq` runs with one thread per requested worker, in one process: two processes were slower on two cores.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ dramatiq.set_broker(broker)
 
 @dramatiq.actor
 def noop(body: str) -> None:
-    pass
+    """The empty task."""
 
 
 def drained() -> bool:
-    """Whether nothing waits and nothing is held: dramatiq keeps what is held in sets of acknowledgements."""
+    """Whether nothing waits and nothing is held: dramatiq keeps held messages in sets of acknowledgements."""
     return broker.do_qsize("default") == 0
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     body, count = "x" * ASKED["bytes"], ASKED["tasks"]
     broker.client.flushall()
     command = [sys.executable, "-m", "dramatiq", "dramatiq_redis", "--processes", "1"]

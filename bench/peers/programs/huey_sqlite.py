@@ -1,4 +1,4 @@
-"""Huey on SQLite with fsync: a producer and a consumer process with threads; it has no step of completing."""
+"""Huey on SQLite with fsync: a producer, and a consumer process with threads; tasks need no complete step."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ huey = SqliteHuey("bench", filename=os.environ["BENCH_FILE"], fsync=True, result
 
 @huey.task()
 def noop(body: str) -> None:
-    pass
+    """The empty task."""
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     body, count = "x" * ASKED["bytes"], ASKED["tasks"]
     command = [
         sys.executable,

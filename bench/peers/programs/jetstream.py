@@ -15,6 +15,7 @@ BODY = b"x" * ASKED["bytes"]
 
 
 async def work(count: int) -> None:
+    """Create, claim and complete tasks as one worker."""
     connection = await nats.connect(ASKED["place"]["url"])
     stream = connection.jetstream()
     waiting = await stream.pull_subscribe("task", durable="workers", stream="tasks")
@@ -26,6 +27,7 @@ async def work(count: int) -> None:
 
 
 async def main() -> None:
+    """Run the measurement and print its result."""
     connection = await nats.connect(ASKED["place"]["url"])
     stream = connection.jetstream()
     for name in [found.config.name for found in await stream.streams_info()]:

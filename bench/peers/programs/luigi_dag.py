@@ -1,6 +1,6 @@
-"""Luigi: the graph with its local scheduler and a file for every task that is done, as Luigi wants it.
+"""Luigi: the graph with its local scheduler and a file for every finished task, as Luigi requires.
 
-A level waits for the one before through one wrapper task: with every edge spelt out, two minutes were not enough.
+A level waits for the one before through one wrapper task: with every edge listed, two minutes were not enough.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ ASKED = json.loads(sys.argv[1])
 
 
 class Level(luigi.WrapperTask):
+    """All tasks of one level."""
+
     run_id = luigi.IntParameter()
     level = luigi.IntParameter()
 
@@ -24,6 +26,8 @@ class Level(luigi.WrapperTask):
 
 
 class Step(luigi.Task):
+    """One task of the graph."""
+
     run_id = luigi.IntParameter()
     level = luigi.IntParameter()
     place = luigi.IntParameter()
@@ -40,6 +44,7 @@ class Step(luigi.Task):
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     begun = time.perf_counter()
     assert luigi.build([Level(1, ASKED["levels"] - 1)], local_scheduler=True, log_level="CRITICAL")
     print(json.dumps({"seconds": time.perf_counter() - begun}))

@@ -22,17 +22,18 @@ from prefect.futures import wait  # noqa: E402
 
 @task
 def noop() -> None:
-    pass
+    """The empty task."""
 
 
 @flow
 def graph(levels: int, width: int) -> None:
-    """A level is submitted when the one before is done: with every edge spelt out, two minutes were not enough."""
+    """Submit each level when the one before is done: with every edge listed, two minutes were not enough."""
     for _ in range(levels):
         wait([noop.submit() for _ in range(width)])
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     graph(1, 1)
     begun = time.perf_counter()
     graph(ASKED["levels"], ASKED["width"])

@@ -24,20 +24,23 @@ DONE = "SELECT count(*) FROM procrastinate_jobs WHERE status = 'succeeded'"
 
 @app.task(name="noop")
 async def noop(body: str) -> None:
-    pass
+    """The empty task."""
 
 
 async def defer(count: int) -> None:
+    """Defer jobs."""
     for _ in range(count):
         await noop.defer_async(body="x" * ASKED["bytes"])
 
 
 async def done(connection: psycopg.AsyncConnection, count: int) -> None:
+    """Wait until all jobs are done."""
     while (await (await connection.execute(DONE)).fetchone())[0] < count:
         await asyncio.sleep(0.01)
 
 
 async def main() -> None:
+    """Run the measurement and print its result."""
     count = ASKED["tasks"] // 8 * 8
     async with app.open_async(), await psycopg.AsyncConnection.connect(DSN, autocommit=True) as connection:
         await connection.execute("DROP SCHEMA public CASCADE")

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from typing import Any
+from uuid import uuid4
 
 from bench.connection import Connection
 from bench.workflows import plan
@@ -17,7 +18,7 @@ PLACE, QUEUE, WORKERS = ASKED["place"], "queue_graph", 32
 
 
 async def work(connection: Connection, key: str, agent: str) -> None:
-    """Claim, complete with the next claim in the same reply, and wait when there is nothing."""
+    """Claim, complete with the next claim in the same reply, and wait if there is nothing."""
     while True:
         claim = await connection.call("POST", f"/queues/{QUEUE}/claim-next", key, {"agentId": agent, "wait": 30})
         while claim is not None and claim["status"] == "claimed":
@@ -26,7 +27,10 @@ async def work(connection: Connection, key: str, agent: str) -> None:
 
 
 async def join(admin: Connection) -> tuple[Connection, str, str]:
-    card = {"name": "bench", "description": "Works.", "url": "https://bench.example/a", "version": "1", "skills": []}
+    # The same card is the same agent, so each has a card of its own.
+    """Register a worker and open its connection."""
+    url = f"https://bench.example/{uuid4()}"
+    card = {"name": "bench", "description": "Works.", "url": url, "version": "1", "skills": []}
     body = {"agentCard": {**card, "capabilities": {}}, "issueKey": True}
     made = await admin.call("POST", "/agents/register-card", PLACE["key"], body)
     await admin.call("POST", f"/roles/writer/agents/{made['agentId']}", PLACE["key"], {})
@@ -34,6 +38,7 @@ async def join(admin: Connection) -> tuple[Connection, str, str]:
 
 
 async def main() -> None:
+    """Run the measurement and print its result."""
     admin = await Connection.open(PLACE["url"])
     with contextlib.suppress(RuntimeError):
         await admin.call("POST", "/queues", PLACE["key"], {"id": QUEUE, "name": "Graph"})

@@ -1,6 +1,6 @@
-"""RedKey: create, claim-next, complete, one request each, one connection and agent a worker, by the bench's client.
+"""RedKey: create, claim-next, complete, one request each, one connection and agent per worker, by the bench's client.
 
-Every worker has its own key, a role, and an Idempotency-Key for each write. `batched` asks for 50 tasks a request
+Every worker has its own key, a role, and an Idempotency-Key for each write. `batched` sends 50 tasks per request
 instead.
 """
 
@@ -18,6 +18,7 @@ PARTS = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     place, batched = ASKED["place"], ASKED.get("batched", False)
     task = {"title": "Research a guest", "input": {"body": "x" * ASKED["bytes"]}}
     crew = Crew(Site(place["url"], place["key"]), task)

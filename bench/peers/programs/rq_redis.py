@@ -14,6 +14,7 @@ ASKED = json.loads(sys.argv[1])
 
 
 def main() -> None:
+    """Run the measurement and print its result."""
     body, count = "x" * ASKED["bytes"], ASKED["tasks"]
     store = redis.Redis.from_url(ASKED["place"]["url"])
     store.flushall()

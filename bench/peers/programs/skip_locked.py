@@ -22,6 +22,7 @@ COMPLETE = "UPDATE task SET state = 'done' WHERE id = $1"
 
 
 async def work(count: int) -> None:
+    """Create, claim and complete tasks as one worker."""
     connection = await asyncpg.connect(ASKED["place"]["dsn"])
     for _ in range(count):
         await connection.execute(CREATE, BODY)
@@ -32,6 +33,7 @@ async def work(count: int) -> None:
 
 
 async def main() -> None:
+    """Run the measurement and print its result."""
     connection = await asyncpg.connect(ASKED["place"]["dsn"])
     await connection.execute(TABLE)
     await connection.execute(INDEX)

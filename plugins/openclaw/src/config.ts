@@ -27,19 +27,19 @@ const names = (description: string): Schema => ({
 const text = (description: string): Schema => ({ type: "string", minLength: 1, description });
 
 const shared = {
-  roles: names("Roles that are granted to the agent when the key may; tasks ask for roles."),
+  roles: names("Roles for the agent, granted if the key is allowed to; tasks require roles."),
   capabilities: names("What the agent can do, as its Agent Card says; tasks may ask for capabilities."),
-  queue: text("The queue to work on when a tool call names none; `default` when not given."),
+  queue: text("The queue for tool calls that name none; `default` by default."),
 } satisfies Record<string, Schema>;
 
 export const configSchema = {
   type: "object",
   additionalProperties: false,
   properties: {
-    url: text("The RedKey server, such as http://127.0.0.1:8700; else REDKEY_URL, else the one that runs in `data`."),
+    url: text("The RedKey server, such as http://127.0.0.1:8700; by default REDKEY_URL, else the one that runs in `data`."),
     apiKey: text(
       "A key of the workspace. With the scope admin it registers the agents; creating tasks needs produce or admin. " +
-        "Else REDKEY_API_KEY, else the key in `data`.",
+        "By default REDKEY_API_KEY, else the key in `data`.",
     ),
     data: text("The data directory of a RedKey server on this machine."),
     gateway: text("The name of this gateway in the names of its agents, unique among your gateways."),
@@ -47,12 +47,12 @@ export const configSchema = {
       type: "integer",
       minimum: 5,
       maximum: 86_400,
-      description: "How long a task stays with a gateway that was killed; 60 when not given.",
+      description: "How long a killed gateway keeps its tasks, in seconds; 60 by default.",
     },
     ...shared,
     agents: {
       type: "object",
-      description: "By the id of an OpenClaw agent: what differs for it.",
+      description: "Settings of single agents, by the id of the OpenClaw agent.",
       additionalProperties: {
         type: "object",
         additionalProperties: false,
@@ -66,7 +66,7 @@ export const configSchema = {
   },
 } satisfies Schema;
 
-/** The configuration, once it is checked. */
+/** The configuration after validation. */
 export function parseConfig(given: unknown): Config {
   const wrong = findings(configSchema, given ?? {}, "The configuration");
   const agents = (given as Config | undefined)?.agents ?? {};

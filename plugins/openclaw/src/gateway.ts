@@ -1,10 +1,10 @@
-/** What one OpenClaw gateway has with one RedKey server: its agents, the claims that they hold, and signs of life. */
+/** The state of one OpenClaw gateway at one RedKey server: its agents, their claims, and heartbeats. */
 import type { Config } from "./config.js";
 import { Holds } from "./holds.js";
 import { Identities, type Log } from "./identities.js";
 import { ToolProblem } from "./problems.js";
 
-// An agent of which nothing is recorded for 180 seconds is taken for lost.
+// The server marks an agent as lost after 180 seconds without a recorded heartbeat.
 const PRESENCE_SECONDS = 60;
 
 export class Gateway {
@@ -31,7 +31,7 @@ export class Gateway {
     return this.#stopping.signal;
   }
 
-  /** Register these OpenClaw agents and show that they live; a server that is not there yet is waited for. */
+  /** Register these OpenClaw agents and send their heartbeats; wait for a server that is not running yet. */
   async start(agents: readonly string[]): Promise<void> {
     this.#agents = agents;
     clearInterval(this.#timer);
@@ -40,7 +40,7 @@ export class Gateway {
     await this.#showPresence();
   }
 
-  /** Give back what is held, and end everything that runs. */
+  /** Release all claims, and end everything that runs. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stopping.abort(new ToolProblem("This gateway is stopping. Call again after the restart."));
@@ -49,7 +49,7 @@ export class Gateway {
     await Promise.allSettled(this.#claims);
   }
 
-  /** Run a claim to its end, whatever happens to the call that asked for it. */
+  /** Run a claim to its end, even if the call that asked for it ends first. */
   async claiming<Result>(claim: () => Promise<Result>): Promise<Result> {
     this.stopping.throwIfAborted();
     const running = claim();
@@ -68,7 +68,7 @@ export class Gateway {
         await rk.agents.heartbeat(agentId, { inUse: this.holds.of(name).length });
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        this.log.warn(`the agent ${name} is not at RedKey for now: ${reason}`);
+        this.log.warn(`the agent ${name} cannot be reported to RedKey for now: ${reason}`);
       }
     }
   }

@@ -1,9 +1,9 @@
 /**
  * The claims that the agents of this gateway hold.
  *
- * A model claims in one tool call and ends in another, minutes later: the SDK sends the heartbeats in between. A call
- * that names a claim which is not held any more takes the task up again, if no other agent did: after a restart of the
- * gateway, or when the claim was idle for so long that it was given up.
+ * A model claims in one tool call and completes in another, minutes later: the SDK sends the heartbeats in between. If
+ * a call names a claim that is no longer held (after a restart of the gateway, or a long idle time), the plugin claims
+ * the task again, unless another agent has claimed it.
  */
 import type { CallOptions, Hold } from "redkey";
 import type { Identity, Log } from "./identities.js";
@@ -12,13 +12,13 @@ import { ToolProblem } from "./problems.js";
 export interface Kept {
   owner: string;
   hold: Hold;
-  /** By call: what is left of its output once the named outputs are recorded. */
+  /** By call: the rest of its output after the named outputs are recorded. */
   outputs: Map<string, unknown>;
-  /** By call: its answer, so that the same call again has the same one. */
+  /** By call: its answer, so that repeating the call returns the same one. */
   answers: Map<string, Promise<unknown>>;
 }
 
-// How many claims are remembered; those that have ended are forgotten first.
+// How many claims are remembered; claims that have ended are forgotten first.
 const REMEMBERED = 200;
 const BRIEF = { timeoutSeconds: 3, maxRetries: 0 };
 
@@ -31,11 +31,11 @@ export class Holds {
     readonly log: Log,
   ) {}
 
-  /** Keep a claim and say that work has begun; one that was won while the gateway stops is given back. */
+  /** Keep a claim and report the start of work; release a claim that was won while the gateway is stopping. */
   async add(owner: string, hold: Hold): Promise<void> {
     if (this.#stopped) {
       await hold.release(BRIEF);
-      throw new ToolProblem("This gateway is stopping; the task was given back. Call again after the restart.");
+      throw new ToolProblem("This gateway is stopping and has released the task. Call again after the restart.");
     }
     this.#kept.set(hold.claimId, { owner, hold, outputs: new Map(), answers: new Map() });
     hold.signal.addEventListener("abort", () => {
@@ -46,24 +46,24 @@ export class Holds {
       if (this.#kept.size <= REMEMBERED) break;
       if (hasEnded(other)) this.#kept.delete(claimId);
     }
-    // The claim is held whether its start is recorded or not.
+    // The claim is held even if its start could not be recorded.
     await hold.start().catch((error: unknown) => this.log.warn(`${hold.claimId}: ${String(error)}`));
   }
 
-  /** What an agent holds now. */
+  /** Return the claims that an agent holds now. */
   of(owner: string): Hold[] {
-    // A claim that was taken up again is known by two names.
+    // A task that was claimed again has two claim ids.
     const kept = new Set(this.#kept.values());
     return [...kept].filter((one) => one.owner === owner && !hasEnded(one.hold)).map((one) => one.hold);
   }
 
-  /** What the same call was answered with, for a claim that has ended by it. */
+  /** Return the answer of the call that ended a claim, for a repetition of that call. */
   answered(owner: string, key: string): Promise<unknown> | undefined {
     const kept = [...this.#kept.values()].filter((one) => one.owner === owner && one.answers.has(key));
     return kept.at(-1)?.answers.get(key);
   }
 
-  /** The claim that a call is about: the named one, or the only one that the agent holds. */
+  /** Find the claim for a call: the named one, or the only one that the agent holds. */
   async find(identity: Identity, claimId: string | undefined, options: CallOptions): Promise<Kept> {
     const held = this.of(identity.name);
     const named = claimId ?? (held.length === 1 ? held[0]?.claimId : undefined);
@@ -83,7 +83,7 @@ export class Holds {
     return this.#takeUp(identity, named, kept?.hold.task.taskId, options);
   }
 
-  /** Claim a task again that this agent held: it goes on where it was, or another agent has it by now. */
+  /** Claim a task again that this agent held: it continues, unless another agent has the task by now. */
   async #takeUp(identity: Identity, claimId: string, known: string | undefined, options: CallOptions): Promise<Kept> {
     const taskId = known ?? (await this.#taskOf(identity, claimId, options));
     const { agentId } = identity;
@@ -91,13 +91,13 @@ export class Holds {
     if (found.status !== "claimed") {
       throw new ToolProblem(
         `The claim ${claimId} has ended, and the task ${taskId} cannot be claimed again (${found.reason}). ` +
-          "What you do for it changes nothing. Call redkey_claim_next for other work.",
+          "Your further work on it changes nothing. Call redkey_claim_next for other work.",
       );
     }
     await this.add(identity.name, found);
     const kept = this.#kept.get(found.claimId);
     if (!kept) throw new ToolProblem(`The claim ${claimId} has ended.`);
-    // The name that the model knows it by.
+    // The id that the model knows.
     this.#kept.set(claimId, kept);
     return kept;
   }
@@ -109,14 +109,14 @@ export class Holds {
     throw new ToolProblem(`You hold no claim ${claimId}. Call redkey_claim_next to get a task.`);
   }
 
-  /** Give back everything, so that others need not wait for the leases. */
+  /** Release everything, so that others need not wait for the leases. */
   async stop(): Promise<void> {
     this.#stopped = true;
     const held = new Set([...this.#kept.values()].map((kept) => kept.hold).filter((hold) => !hasEnded(hold)));
     await Promise.all(
       [...held].map(async (hold) => {
         try {
-          if (await hold.giveBack(BRIEF)) this.log.info(`${hold.task.taskId} was given back`);
+          if (await hold.giveBack(BRIEF)) this.log.info(`${hold.task.taskId} was released`);
         } catch (error) {
           this.log.warn(`${hold.task.taskId} is left to its lease: ${String(error)}`);
         }

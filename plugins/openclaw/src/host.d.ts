@@ -1,5 +1,5 @@
 /**
- * What this plugin uses of OpenClaw, so that it compiles where OpenClaw is not installed.
+ * The part of OpenClaw's types that this plugin uses, so that it compiles without OpenClaw.
  *
  * The opt-in test of the gateway compiles against the types of the pinned version instead of this file.
  */

@@ -1,8 +1,8 @@
 /**
- * Who acts: one RedKey agent for each OpenClaw agent of this gateway, with a key of its own.
+ * The agents: one RedKey agent for each OpenClaw agent of this gateway, each with its own key.
  *
- * The ledger must name the agent and not the person who installed the plugin. The configured key registers agents by
- * their Agent Cards; their own keys are kept in the state directory of the gateway, readable by its user alone.
+ * The ledger must name the agent and not the person who installed the plugin. The configured key registers the agents
+ * with their Agent Cards. Their own keys are stored in the gateway's state directory, readable only by its user.
  */
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { Forbidden, NotFound, RedKey, type Card } from "redkey";
 import type { Config } from "./config.js";
 import { ToolProblem } from "./problems.js";
 
-/** Where the plugin reports to: the log of the gateway. */
+/** The log of the gateway. */
 export interface Log {
   info(message: string): void;
   warn(message: string): void;
@@ -23,9 +23,9 @@ export interface Identity {
   name: string;
   /** The id of the RedKey agent. */
   agentId: string;
-  /** A client that acts as this agent. */
+  /** A client with this agent's key. */
   rk: RedKey;
-  /** Where it works when no queue is named. */
+  /** The agent's queue if a call names none. */
   queue: string;
 }
 
@@ -40,7 +40,7 @@ interface State {
   servers: Record<string, Record<string, Known>>;
 }
 
-// A tool call must end before the patience of its caller does; what keeps claims alive has its own limits.
+// A tool call must end before its caller's timeout; the heartbeats of claims have their own limits.
 const CALLS = { timeoutSeconds: 15, maxRetries: 2 };
 
 export class Identities {
@@ -68,13 +68,13 @@ export class Identities {
     if (!found) {
       found = this.#identify(name);
       this.#found.set(name, found);
-      // What failed is tried again at the next call.
+      // The next call retries a failed registration.
       found.catch(() => this.#found.delete(name));
     }
     return found;
   }
 
-  /** A key of an agent was refused: the next call makes a new one. */
+  /** The server refused an agent's key: create a new one at the next call. */
   forget(name: string): void {
     this.#found.delete(name);
     if (this.config.agents?.[name]?.apiKey) return;
@@ -105,7 +105,7 @@ export class Identities {
       if (before) await this.#renewCard(agentId, card);
     } catch (error) {
       if (!before || !(error instanceof NotFound)) throw error;
-      // The server knows nothing of this agent any more: its data directory is another one.
+      // The server does not know this agent any more, because its data directory was replaced.
       agentId = await this.client.enlist({ ...enlistment, agent: card });
     }
     const kept = before?.agentId === agentId && before.apiKey;
@@ -145,7 +145,7 @@ export class Identities {
       }
     }
     throw new ToolProblem(
-      `The configured key may not make a key for the agent ${agentId}. Ask the user for an admin key in ` +
+      `The configured key may not create a key for the agent ${agentId}. Ask the user for an admin key in ` +
         "plugins.entries.redkey.config.apiKey, or for agentId and apiKey of this agent under its `agents`.",
     );
   }
@@ -168,18 +168,18 @@ export class Identities {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
         throw new ToolProblem(
-          `${this.#file} cannot be read (${String(error)}): remove it to register the agents anew.`,
+          `${this.#file} cannot be read (${String(error)}): remove it to register the agents again.`,
         );
       }
     }
-    // Two gateways on one machine are two: their agents must not share a name.
+    // Two gateways on one machine must not use the same agent names.
     const host = hostname().split(".")[0]?.slice(0, 12) || "gateway";
     const state = { gateway: `${host}-${randomBytes(2).toString("hex")}`, servers: {} };
     this.#write(state);
     return state;
   }
 
-  /** Replace the file at once, so that a crash leaves the old one. */
+  /** Replace the file atomically, so that a crash leaves the old one intact. */
   #write(state: State): void {
     mkdirSync(dirname(this.#file), { recursive: true, mode: 0o700 });
     const draft = `${this.#file}.${process.pid}`;

@@ -1,8 +1,8 @@
 /**
  * The entry of the plugin: RedKey's tools for OpenClaw agents, and the service that keeps their claims alive.
  *
- * OpenClaw may register a plugin several times in one process (to discover tools, to run them), so that what a gateway
- * has with RedKey is kept once for a process, by its state directory and configuration.
+ * OpenClaw may register a plugin several times in one process (to discover tools, to run them), so the state of a
+ * gateway is shared in the process, by its state directory and configuration.
  */
 import { listAgentIds } from "openclaw/plugin-sdk/agent-scope-runtime";
 import { defineToolPlugin } from "openclaw/plugin-sdk/tool-plugin";
@@ -17,7 +17,7 @@ const PROCESS = Symbol.for("redkey.openclaw.gateways");
 const shared = globalThis as { [PROCESS]?: Map<string, Gateway> };
 const gateways = (shared[PROCESS] ??= new Map<string, Gateway>());
 
-/** The gateway of this process; one that was stopped stays, and refuses calls, until the service starts again. */
+/** The gateway of this process. After a stop it refuses calls until the service starts again. */
 function gatewayOf(api: Api, starts = false): Gateway {
   const stateDirectory = api.runtime.state.resolveStateDir();
   const name = JSON.stringify([stateDirectory, api.pluginConfig]);
@@ -64,7 +64,7 @@ entry.register = (api) => {
   api.registerService({
     id: "redkey",
     start(context) {
-      // Not awaited: a server that is not there yet must not hold up the gateway.
+      // Not awaited, because a server that is not running yet must not delay the gateway.
       void gatewayOf(api, true).start(listAgentIds(context.config));
     },
     stop: () => gatewayOf(api).stop(),

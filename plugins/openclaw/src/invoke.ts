@@ -1,4 +1,4 @@
-/** One call of a tool: its arguments are checked, it runs as an agent, and what goes wrong is explained. */
+/** One tool call: check the arguments, run the tool as an agent, and explain errors. */
 import { createHash } from "node:crypto";
 import { Unauthorized } from "redkey";
 import type { Gateway } from "./gateway.js";

@@ -1,17 +1,17 @@
-/** Failures as a model and its user can act on them. */
+/** Turn failures into messages that a model and its user can act on. */
 import { AlreadyTerminal, ApiError, ConfigRefused, LeaseLost, RedKeyError, Unauthorized, Unreachable } from "redkey";
 
-/** An error whose message reaches the caller of a tool: OpenClaw passes on errors of this name and hides others. */
+/** An error whose message reaches the caller of a tool: OpenClaw passes on errors with this name and hides others. */
 export class ToolProblem extends Error {
   override name = "ToolInputError";
   readonly status = 400;
 }
 
-/** What to say of a failure: what happened and what to do next. */
+/** Describe a failure: what happened, and what to do next. */
 export function explained(failure: unknown): unknown {
   if (failure instanceof LeaseLost || failure instanceof AlreadyTerminal) {
     return new ToolProblem(
-      `${failure.detail} Your claim has ended: what you do for this task changes nothing. Call redkey_claim_next for other work.`,
+      `${failure.detail} Your claim has ended: your further work on this task changes nothing. Call redkey_claim_next for other work.`,
     );
   }
   if (failure instanceof Unauthorized) {
@@ -20,13 +20,13 @@ export function explained(failure: unknown): unknown {
     );
   }
   if (failure instanceof ApiError) {
-    const fields = failure.errors.map((one) => `${one.pointer || "The request"}: ${one.message}`);
-    return new ToolProblem([`${failure.message} (${failure.code})`, ...fields].join("\n"));
+    // The message lists every wrong field.
+    return new ToolProblem(`${failure.message} (${failure.code})`);
   }
   if (failure instanceof Unreachable) {
     return new ToolProblem(
       `RedKey does not answer (${failure.message}). Nothing is lost: call again with the same arguments in a minute. ` +
-        "If it stays so, ask the user to check that the server runs and that plugins.entries.redkey.config.url names it.",
+        "If this continues, ask the user to check that the server runs and that plugins.entries.redkey.config.url names it.",
     );
   }
   if (failure instanceof ConfigRefused) {

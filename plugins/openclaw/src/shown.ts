@@ -1,11 +1,11 @@
-/** What a model sees of a claim: the work with what it builds on, or one sentence on what to do in place of it. */
+/** The claim as a model sees it: the task with its inputs, or a sentence on what to do instead. */
 import type { Hold, Missed, NoTasks, Rejected } from "redkey";
 
-// What earlier tasks made is shown in the answer itself, because a model has no other way to it.
+// The answer contains the artifacts of earlier tasks, because a model cannot fetch them.
 const ARTIFACT_CHARACTERS = 16_000;
 const ALL_CHARACTERS = 64_000;
 
-/** A task that was won. */
+/** A won claim. */
 export async function shownTask(hold: Hold, before: readonly Hold[]): Promise<Record<string, unknown>> {
   const { upstream = [], ...task } = hold.task;
   const outputs = task.outputs?.length ? ` Give its outputs as fields of "output": ${task.outputs.join(", ")}.` : "";
@@ -43,7 +43,7 @@ async function shownUpstream(hold: Hold): Promise<unknown[]> {
   const shown = [];
   for (const { name, planTaskId: from, mediaType, bytes, uri, sha256, erased } of hold.task.upstream ?? []) {
     const isText = !uri && !erased && /^($|text\/|application\/([\w.+-]+\+)?json)/.test(mediaType ?? "");
-    // The claim is held: what cannot be read now must not keep the rest from the model.
+    // The claim is held: an unreadable artifact must not hide the rest from the model.
     const whole =
       isText && left > 0
         ? await read(hold, sha256).catch((error: unknown) => `It cannot be read now: ${String(error)}`)

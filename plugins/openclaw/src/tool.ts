@@ -1,4 +1,4 @@
-/** What a tool is, and what several tools share: their common parameters, and how a claim is ended. */
+/** The type of a tool, and what tools share: common parameters, and how to end a claim. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Unreachable, type CallOptions } from "redkey";
 import type { Gateway } from "./gateway.js";
@@ -11,9 +11,9 @@ export interface Call {
   gateway: Gateway;
   identity: Identity;
   signal: AbortSignal | undefined;
-  /** Bounds calls, so that a server that is gone is an answer and not a silence. */
+  /** Limits the call's time, so that an unreachable server causes an error and not a silence. */
   options: CallOptions;
-  /** The same for the same arguments, whether the claim is named or not. */
+  /** Equal for equal arguments, whether the claim is named or not. */
   key: string;
 }
 
@@ -22,7 +22,7 @@ export interface Tool<Args = any> {
   label: string;
   description: string;
   parameters: Schema & { type: "object" };
-  /** Whether it acts by the configured key, because an agent's own key may not create work. */
+  /** Whether it uses the configured key, because an agent's own key may not create work. */
   produces?: true;
   run(args: Args, call: Call): Promise<Record<string, unknown>>;
 }
@@ -44,7 +44,7 @@ export function takes(properties: Record<string, Schema>, required: string[] = [
   return { type: "object", additionalProperties: false, properties, required };
 }
 
-/** End a claim: the same call again has the same answer. */
+/** End a claim; repeating the call returns the same answer. */
 export async function ending(
   { gateway, identity, options, key }: Call,
   claimId: string | undefined,
@@ -67,7 +67,7 @@ export async function ending(
   return { task: await answer };
 }
 
-/** Work that is done must not be lost to a server that restarts: try until the patience of the call is over. */
+/** Do not lose finished work to a server restart: retry until the call's timeout. */
 async function patiently<Result>(run: () => Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
   for (;;) {
     try {

@@ -1,7 +1,7 @@
 /**
- * Calls: an operation of the table and its arguments become a request, which is sent until it is answered.
+ * Calls: turn an operation of the table and its arguments into a request, and send it until it is answered.
  *
- * Retries, idempotency keys, timeouts, pages of lists and streams that resume are here, once for all operations.
+ * Retries, idempotency keys, timeouts, pages of lists and resuming streams are implemented here for all operations.
  */
 import {
   ApiError,
@@ -16,19 +16,19 @@ import {
 import type { Page } from "./generated/types.js";
 import { Parser } from "./sse.js";
 
-/** What a single call may change. */
+/** The options of a single call. */
 export interface CallOptions {
   /** Ends the call: its promise is rejected with the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** How long one try may be silent; 30 seconds when not given. */
+  /** The longest silence of one try; 30 seconds by default. */
   timeoutSeconds?: number | undefined;
-  /** How many tries follow the first; 4 when not given. */
+  /** The number of retries; 12 by default, which takes 30 seconds: enough for a server to restart. */
   maxRetries?: number | undefined;
-  /** The key under which the server does this once; drawn at random when not given. */
+  /** The idempotency key, under which the server does this once; random by default. */
   idempotencyKey?: string | undefined;
 }
 
-/** Where requests go, and with which key. */
+/** The server of the requests, and the key. */
 export interface Connection {
   url: string;
   apiKey: string;
@@ -43,19 +43,21 @@ interface Request {
   body: BodyInit | undefined;
   accept: string;
   options: CallOptions;
-  /** How long the server itself may take before it answers. */
+  /** How long the server itself may wait before it answers. */
   waitSeconds: number;
 }
 
 const JSON_TYPE = "application/json";
 const EVENT_STREAM = "text/event-stream";
 const OCTETS = "application/octet-stream";
-// A follower hears something every 15 seconds, so that a silent stream is a dead one after this long.
+// The server sends something to followers every 15 seconds, so a stream that is silent for this long is broken.
 const SILENCE_SECONDS = 45;
-// A server that asks for more than this is not waited for: the caller knows better what to do in the meantime.
+// With the shortest random pauses, this number of retries takes 31 seconds: enough for a server to restart.
+const RETRIES = 12;
+// If a server asks for a longer pause, throw the error: the caller knows better what to do in the meantime.
 const LONGEST_RETRY_AFTER_SECONDS = 60;
 
-/** A function that calls the operation which a line of the table describes. */
+/** Return a function that calls the operation described by a line of the table. */
 export function operation(connection: Connection, line: string): (...args: unknown[]) => unknown {
   const words = line.split(" ");
   if (words.includes("stream")) return (...args) => follow(connection, () => build(connection, words, args));
@@ -64,7 +66,7 @@ export function operation(connection: Connection, line: string): (...args: unkno
     new Pages((after) => send(connection, build(connection, words, args, after)) as Promise<Page<unknown>>);
 }
 
-/** A list that is fetched as it is walked; `page()` is its first page alone. */
+/** A list whose pages are fetched while you iterate; `page()` fetches only the first page. */
 export class Pages<Item> implements AsyncIterable<Item> {
   readonly #fetch: (after?: string) => Promise<Page<Item>>;
 
@@ -102,7 +104,7 @@ function build(connection: Connection, words: string[], args: unknown[], after?:
   const streams = marks.includes("stream");
   const accept = streams ? EVENT_STREAM : (marks.find((mark) => mark.includes("/")) ?? JSON_TYPE);
   const headers: Record<string, string> = { accept };
-  // Browsers name themselves, and a header of our own would have to be allowed there.
+  // Browsers send their own user agent, and CORS would have to allow another header.
   if (!("document" in globalThis)) headers["user-agent"] = "redkey-typescript";
   if (!marks.includes("public")) headers["authorization"] = `Bearer ${connection.apiKey}`;
   let body: BodyInit | undefined = data;
@@ -112,7 +114,7 @@ function build(connection: Connection, words: string[], args: unknown[], after?:
   } else if (marks.includes("form")) {
     [body, query] = [encodeQuery({ ...fixed, ...input }), {}];
     headers["content-type"] = "application/x-www-form-urlencoded";
-  } else if (method !== "GET" && method !== "DELETE") {
+  } else if (method !== "GET" && (method !== "DELETE" || Object.keys(input).length)) {
     [body, query] = [encodeBody(input), {}];
     headers["content-type"] = JSON_TYPE;
   }
@@ -125,12 +127,12 @@ function build(connection: Connection, words: string[], args: unknown[], after?:
   return { method, target: target + (said && `?${said}`), headers, body, accept, options, waitSeconds };
 }
 
-/** The fields that were given: like None in Python, null and undefined are left out. */
+/** Drop null and undefined fields, like None in Python. */
 function given(input: unknown): Record<string, unknown> {
   return Object.fromEntries(Object.entries(input ?? {}).filter(([, value]) => value != null));
 }
 
-/** An id in a path; one that is empty or walks up the path would name something else. */
+/** Encode an id for a path; refuse one that is empty, `.` or `..`, because it would name another resource. */
 function segment(id: unknown): string {
   if (typeof id !== "string" || id === "" || id === "." || id === "..") {
     throw new CallMisused(`${JSON.stringify(id)} is not an id`, "id_invalid");
@@ -138,7 +140,7 @@ function segment(id: unknown): string {
   return escaped(encodeURIComponent(id));
 }
 
-/** Also what JavaScript leaves and Python escapes, so that both SDKs send the same bytes. */
+/** Also encode what Python encodes and JavaScript does not, so that both SDKs send the same bytes. */
 function escaped(text: string): string {
   return text.replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 }
@@ -172,12 +174,12 @@ export function hex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Twice as long each time, half of it by chance. */
+/** An exponential back-off: twice as long each time, half of it random. */
 export function backOffSeconds(tries: number): number {
   return Math.min(8, 0.25 * 2 ** Math.min(tries - 1, 16)) * (0.5 + Math.random() / 2);
 }
 
-/** Wait; the signal's reason is thrown when it aborts first. */
+/** Wait; throw the signal's reason if it aborts first. */
 export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => {
@@ -193,7 +195,7 @@ export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** One request, sent again as its options allow, under one key: its reply, or the error that it ended in. */
+/** Send one request, retried under one key as its options allow; return its reply or throw its last error. */
 async function send(connection: Connection, request: Request): Promise<unknown> {
   for (let tries = 1; ; tries++) {
     const attempt = new Attempt(connection, request, (request.options.timeoutSeconds ?? 30) + request.waitSeconds);
@@ -201,7 +203,7 @@ async function send(connection: Connection, request: Request): Promise<unknown> 
       return await read(await attempt.open(), request.accept);
     } catch (cause) {
       const error = attempt.error(cause);
-      const seconds = pauseSeconds(tries, error, request.options.maxRetries ?? 4);
+      const seconds = pauseSeconds(tries, error, request.options.maxRetries ?? RETRIES);
       if (seconds === undefined) throw error;
       attempt.close();
       await sleep(seconds, request.options.signal);
@@ -212,14 +214,14 @@ async function send(connection: Connection, request: Request): Promise<unknown> 
 }
 
 /**
- * Events as they come, from where the last connection ended, until the caller has enough.
+ * Yield events as they come, resuming after a lost connection, until the caller stops.
  *
- * Before the first event the retries of the options count. A stream that was open once is taken up again however long
- * that takes: nothing is missed meanwhile.
+ * Before the first event, the options limit the retries. A stream that was open once is reconnected without a limit,
+ * and no event is missed meanwhile.
  */
 async function* follow(connection: Connection, built: () => Request): AsyncGenerator<unknown, void, undefined> {
   const request = built();
-  const { signal, maxRetries = 4 } = request.options;
+  const { signal, maxRetries = RETRIES } = request.options;
   const ends = /[?&]follow=false/.test(request.target);
   let tries = 0;
   let wasOpen = false;
@@ -239,7 +241,7 @@ async function* follow(connection: Connection, built: () => Request): AsyncGener
         for (const message of parser.feed(piece.value)) {
           if (message.id) request.headers["last-event-id"] = message.id;
           tries = 0;
-          // The clock of the caller's own work is none of the server's silence.
+          // The time that the caller spends on an event does not count as silence of the server.
           attempt.rest();
           if (message.data) yield parsed(message.data);
           attempt.touch();
@@ -259,16 +261,16 @@ async function* follow(connection: Connection, built: () => Request): AsyncGener
   }
 }
 
-/** How long to wait before another try; undefined when there is none. */
+/** Return the pause before the next try; undefined if there is none. */
 function pauseSeconds(tries: number, error: unknown, maxRetries: number): number | undefined {
   if (tries > maxRetries || !isPassing(error)) return undefined;
   const asked = error instanceof ApiError ? error.retryAfterSeconds : undefined;
   if (asked === undefined) return backOffSeconds(tries);
-  // All who were sent away together must not come back together.
+  // Clients that were refused together must not retry together.
   return asked > LONGEST_RETRY_AFTER_SECONDS ? undefined : asked + Math.random() * Math.max(0.1, asked / 10);
 }
 
-/** One try of a request: it ends when nothing comes for some seconds, or when the caller's signal aborts. */
+/** One try of a request: it ends after some seconds of silence, or when the caller's signal aborts. */
 class Attempt {
   readonly #controller = new AbortController();
   readonly #abort = () => this.#controller.abort();
@@ -292,7 +294,7 @@ class Attempt {
     throw errorOf(response.status, response.headers, await response.text());
   }
 
-  /** Something came: count the silence from now. */
+  /** Something arrived: restart the silence timer. */
   touch(): void {
     this.rest();
     this.#timer = setTimeout(() => {
@@ -301,12 +303,12 @@ class Attempt {
     }, this.seconds * 1000);
   }
 
-  /** Do not count the time until the next `touch`. */
+  /** Stop the silence timer until the next `touch`. */
   rest(): void {
     clearTimeout(this.#timer);
   }
 
-  /** What a failure on the way means. */
+  /** Turn a network failure into an error. */
   error(cause: unknown): unknown {
     const { method, target, options } = this.request;
     if (options.signal?.aborted) return options.signal.reason;
@@ -333,16 +335,17 @@ async function read(response: Response, accept: string): Promise<unknown> {
   if (accept === OCTETS) return new Uint8Array(await response.arrayBuffer());
   const text = await response.text();
   if (accept !== JSON_TYPE) return text;
-  return response.status === 204 ? undefined : parsed(text);
+  // 202 without a body: the data is durable, and there is nothing else to return.
+  return response.status === 204 || (response.status === 202 && !text) ? undefined : parsed(text);
 }
 
-/** The object or array of a reply; no operation answers with anything else. */
+/** Parse the object or array of a reply; no operation answers with anything else. */
 function parsed(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
   if (typeof value === "object" && value !== null) return value;
   throw new ReplyRefused(`the answer is not a JSON object: ${text.slice(0, 60)}`);

@@ -1,4 +1,4 @@
-/** What `rk.worker` declares: a handler and how its tasks are got; and what a run counts. */
+/** The declaration of `rk.worker` (a handler, and how to claim its tasks), and the counters of a run. */
 import type { Card } from "./enlist.js";
 import { CallMisused } from "./errors.js";
 import type { Hold } from "./hold.js";
@@ -6,35 +6,35 @@ import type { Hold } from "./hold.js";
 export interface WorkerOptions {
   queue: string;
   handler: (ctx: Hold) => unknown;
-  /** Roles that the agent must have; they are granted when the key may. */
+  /** Roles that the agent must have; they are granted if the key is allowed to. */
   roles?: readonly string[];
-  /** Who claims: an agent's id, a name (registered when it is new), or an Agent Card; else an agent for this run alone. */
+  /** The claiming agent: an id, a name (registered if new), or an Agent Card; by default, one for this run only. */
   agent?: string | Card;
-  /** How many tasks at once; 1 when not given. */
+  /** How many tasks at once; 1 by default. */
   concurrency?: number;
-  /** 60 when not given. */
+  /** 60 by default. */
   leaseSeconds?: number;
-  /** Asked before each claim: while it answers with seconds, the worker claims nothing. */
+  /** Called before each claim: while it returns seconds, the worker claims nothing. */
   pause?: () => number;
 }
 
-/** What became of the claims that a run made, and of those that it tried to make. */
+/** The outcomes of a run's claims and claim attempts. */
 export interface Tally {
   claimed: number;
   completed: number;
   failed: number;
   blocked: number;
   released: number;
-  /** Cancelled by the owner of the task while it was held. */
+  /** The owner cancelled the task while it was held. */
   cancelled: number;
-  /** Held, and lost before the end was told: their results changed nothing. */
+  /** The hold was lost before its verdict was accepted, so its results changed nothing. */
   lost: number;
-  /** Races that others won, and claims that were not allowed. */
+  /** Lost races, and claims that were not allowed. */
   missed: number;
   rejected: number;
 }
 
-/** The options, once they are checked. */
+/** The options after validation. */
 export function declared(worker: WorkerOptions): WorkerOptions {
   const { concurrency = 1, leaseSeconds = 60 } = worker;
   if (!(concurrency >= 1)) throw new CallMisused("a worker has a concurrency of at least 1", "concurrency_invalid");

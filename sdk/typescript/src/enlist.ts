@@ -1,10 +1,10 @@
 /**
- * Enlisting: who a worker is and where it works, created when it is missing and the key may.
+ * Enlisting: the agent and the queue of a worker, created if they are missing and the key is allowed to.
  *
- * A named agent is found by its name and stays. Without a name the agent is this process alone: two processes of one
- * script must not be one agent, because both would be told of the same claim.
+ * A named agent is found by its name and remains after the run. Without a name, the agent belongs to this process only:
+ * two processes of one script must not be one agent, because both would get the same claim.
  */
-import { newKey } from "./calls.js";
+import { newKey, type CallOptions } from "./calls.js";
 import type { RedKey } from "./client.js";
 import { CallMisused, Conflict, Forbidden, NotFound } from "./errors.js";
 import type { Api } from "./generated/api.js";
@@ -15,18 +15,18 @@ export type Card = Record<string, unknown>;
 const AGENT_ID = /^agt_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const SLUG = /^[a-z0-9][a-z0-9._-]{0,31}$/;
 
-/** Who works where. */
+/** The agent, its roles and its queue. */
 export interface Enlistment {
   queue: string;
-  /** An agent's id, a name (registered when it is new), or an Agent Card; else a new agent. */
+  /** An agent's id, a name (registered if it is new), or an Agent Card; without it, a new agent. */
   agent?: string | Card | undefined;
-  /** Roles that the agent must have; they are granted when the key may. */
+  /** Roles that the agent must have; they are granted if the key is allowed to. */
   roles?: readonly string[];
-  /** What the agent runs on, as its registration says. */
+  /** The framework of the agent, for its registration. */
   framework?: string;
 }
 
-/** The agent that a worker acts as, with its roles, before its queue. */
+/** Return the agent with its roles, then find or create its queue. */
 export async function enlist(
   rk: RedKey,
   { agent, queue, roles = [], framework = "redkey" }: Enlistment,
@@ -43,6 +43,24 @@ export async function enlist(
   for (const role of roles) await grant(rk, found, `role_${role.replace(/^roles\./, "").replace(/^role_/, "")}`);
   await findQueue(rk, queue);
   return found.agentId;
+}
+
+/** A client with the agent's own key, which `end` revokes. */
+export interface Acting {
+  rk: RedKey;
+  end(options: CallOptions): Promise<unknown>;
+}
+
+/** Create a key for the agent; if the given key may create none, such as an agent's own key, use that key. */
+export async function actAs(rk: RedKey, agentId: string): Promise<Acting> {
+  try {
+    const workspace = (await rk.workspaces.list({ own: true }).page()).items[0]?.workspaceId ?? "";
+    const { apiKey, keyId } = await rk.keys.create(workspace, { scopes: ["agent"], agentId, name: "worker" });
+    return { rk: rk.withKey(apiKey), end: (options) => rk.keys.revoke(workspace, keyId, options) };
+  } catch (error) {
+    if (!(error instanceof Forbidden || error instanceof NotFound)) throw error;
+    return { rk, end: () => Promise.resolve() };
+  }
 }
 
 async function findAgent(
@@ -65,7 +83,7 @@ async function findAgent(
   try {
     return await register(rk, agent, framework);
   } catch (error) {
-    // Another process was faster.
+    // Another process created it first.
     const other = error instanceof Conflict && (await bySlug(rk, agent));
     if (other) return other;
     throw error;
@@ -76,7 +94,7 @@ async function bySlug(rk: RedKey, slug: string): Promise<Agent | undefined> {
   return (await rk.agents.list({ slug }).page()).items[0];
 }
 
-/** The agent of a card: found by its name when one was registered before, so that a restart is no new agent. */
+/** Return the agent of a card, found by its name if it was registered before, so a restart reuses the agent. */
 async function byCard(rk: RedKey, card: Card, framework: string): Promise<Agent> {
   const identity = card["identity"] as { slug?: string } | undefined;
   const slug = slugOf(String(identity?.slug ?? card["name"]));
@@ -119,7 +137,7 @@ async function findQueue(rk: RedKey, queue: string): Promise<void> {
   }
 }
 
-/** Look for something and create it when it is not there; another process may be faster. */
+/** Find something, or create it if it is missing; another process may create it first. */
 async function created(look: () => Promise<unknown>, create: () => Promise<unknown>): Promise<void> {
   try {
     await look();
@@ -139,7 +157,7 @@ function slugOf(name: string): string {
     .slice(0, 32);
 }
 
-/** The same value with the keys of every object in order, to be compared. */
+/** Return the value with the keys of every object sorted, for comparison. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

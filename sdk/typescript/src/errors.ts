@@ -4,16 +4,17 @@
  *     RedKeyError
  *     ├── ConfigRefused          no server or key was found, or not a usable one
  *     └── ClientError            a call that did not succeed
- *         ├── CallMisused        a call that cannot be sent as it was made
+ *         ├── CallMisused        a call with wrong arguments, which was not sent
  *         ├── Unreachable        no answer came; TimedOut when it did not come in time
- *         ├── ReplyRefused       an answer that is not one of this API
- *         ├── WorkInterrupted    a handler is to stop: its claim was lost, its task cancelled, or the worker stops
+ *         ├── ReplyRefused       an answer that does not match the API
+ *         ├── WorkInterrupted    a handler has to stop: lost claim, cancelled task, or a stopping worker
+ *         ├── WorkFailed         the awaited task failed or was cancelled
  *         └── ApiError           the server refused: Unauthorized, Forbidden, NotFound, Invalid, Conflict (with
  *                                LeaseLost and AlreadyTerminal), CreditsExhausted, RateLimited, ServerFailed
  */
 
 export class RedKeyError extends Error {
-  // As text, here and below: minifiers rename classes.
+  // A literal, here and below, because minifiers rename classes.
   override name = "RedKeyError";
 
   constructor(
@@ -73,7 +74,15 @@ export class WorkInterrupted extends ClientError {
   override name = "WorkInterrupted";
 }
 
-/** One thing wrong with a request: where (a JSON pointer or the name of a parameter), and what. */
+export class WorkFailed extends ClientError {
+  override name = "WorkFailed";
+
+  constructor(message: string, code = "task_failed") {
+    super(message, code);
+  }
+}
+
+/** One problem of a request: its place (a JSON pointer or the name of a parameter) and a message. */
 export interface Finding {
   code: string;
   pointer: string;
@@ -96,10 +105,12 @@ export class ApiError extends ClientError {
   readonly detail: string;
   readonly advice: string;
   readonly errors: readonly Finding[];
-  /** What a proxy on the way named the request. */
+  /** The request id that a proxy set. */
   readonly requestId: string;
   readonly retryAfterSeconds: number | undefined;
-  /** Whether the same request may well succeed later. */
+  /** If a batch took several requests: how many items were handled before this one was refused. */
+  handledBefore = 0;
+  /** Whether the same request may succeed later. */
   readonly passing: boolean;
 
   constructor(
@@ -107,22 +118,27 @@ export class ApiError extends ClientError {
     problem: Problem,
     headers: Headers,
   ) {
-    const detail = problem.detail || problem.error_description || problem.title || `The server answered ${status}.`;
+    // The bus sends its code, and under `error` a text, such as the address of the server that hosts the session.
+    const words = problem.code ? problem.error : undefined;
+    const detail =
+      problem.detail || problem.error_description || problem.title || words || `The server answered ${status}.`;
     const advice = problem.advice ?? "";
-    super(
-      `${/[.!?]$/.test(detail) ? detail : `${detail}.`} ${advice}`.trim(),
-      problem.code || problem.error || `http_${status}`,
-    );
-    this.detail = detail;
-    this.advice = advice;
-    this.errors = (Array.isArray(problem.errors) ? problem.errors : []).map((one) => ({
+    const errors = (Array.isArray(problem.errors) ? problem.errors : []).map((one) => ({
       code: one.code ?? "",
       pointer: one.pointer || one.path || "",
       message: one.message ?? "",
     }));
+    const named = errors.slice(0, 10).map((one) => `\n  ${one.pointer || "/"}: ${one.message} [${one.code}]`);
+    super(
+      `${/[.!?]$/.test(detail) ? detail : `${detail}.`} ${advice}`.trim() + named.join(""),
+      problem.code || problem.error || `http_${status}`,
+    );
+    this.detail = detail;
+    this.advice = advice;
+    this.errors = errors;
     this.requestId = headers.get("x-request-id") ?? "";
     this.retryAfterSeconds = retryAfter(headers.get("retry-after"));
-    // 5xx too: the request carries its key, so that it is done once however often it is sent.
+    // 5xx too: the request carries its idempotency key, so it takes effect once however often it is sent.
     this.passing = (status === 408 || status === 429 || status >= 500) && headers.get("x-should-retry") !== "false";
   }
 }
@@ -172,25 +188,25 @@ const BY_STATUS: Record<number, typeof ApiError> = {
   429: RateLimited,
 };
 
-/** The error that an answer is; it need not come from RedKey: proxies answer too. */
+/** Return the error for an error response, which may also come from a proxy. */
 export function errorOf(status: number, headers: Headers, body: string): ApiError {
   let problem: Problem = {};
   try {
     const read: unknown = JSON.parse(body);
     if (typeof read === "object" && read !== null) problem = read;
   } catch {
-    // A page of a proxy: the status says enough.
+    // The answer is a proxy's page: the status says enough.
   }
   const kind = BY_CODE[problem.code ?? ""] ?? BY_STATUS[status] ?? (status >= 500 ? ServerFailed : ApiError);
   return new kind(status, problem, headers);
 }
 
-/** Whether the same request may well succeed later. */
+/** Whether the same request may succeed later. */
 export function isPassing(error: unknown): boolean {
   return error instanceof Unreachable || (error instanceof ApiError && error.passing);
 }
 
-/** Seconds, or a date of HTTP; anything else counts as absent. */
+/** Read a header of seconds or an HTTP date; anything else counts as absent. */
 function retryAfter(text: string | null): number | undefined {
   if (!text?.trim()) return undefined;
   const seconds = /^[\d.]+$/.test(text.trim()) ? Number(text) : (Date.parse(text) - Date.now()) / 1000;

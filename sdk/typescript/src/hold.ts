@@ -1,4 +1,4 @@
-/** One task in an agent's hands: the context of a worker's handler, and a claim that adapters keep without one. */
+/** One task held by an agent: the context of a worker's handler, and a claim that adapters keep without a handler. */
 import { newKey, sleep, type CallOptions } from "./calls.js";
 import type { RedKey } from "./client.js";
 import { AlreadyTerminal, CallMisused, isPassing, LeaseLost, NotFound } from "./errors.js";
@@ -10,11 +10,11 @@ export type ClaimNextOutcome = Awaited<ReturnType<Api["queues"]["claimNext"]>>;
 export type ClaimOutcome = Awaited<ReturnType<Api["tasks"]["claim"]>>;
 /** The claim was won. */
 export type Claimed = Extract<ClaimNextOutcome, { status: "claimed" }>;
-/** Another claim won. Do not try the same task again at once. */
+/** Another agent won. Do not try the same task again at once. */
 export type Missed = Extract<ClaimNextOutcome, { status: "missed" }>;
-/** The agent may not claim this. */
+/** The agent is not allowed to claim this. */
 export type Rejected = Extract<ClaimNextOutcome, { status: "rejected" }>;
-/** There is nothing that the agent may claim now. */
+/** There is no task that the agent may claim now. */
 export type NoTasks = Extract<ClaimNextOutcome, { status: "no_tasks" }>;
 /** The work that comes with a claim. */
 export type Assignment = NonNullable<Claimed["task"]>;
@@ -27,26 +27,28 @@ type Upstream = NonNullable<Assignment["upstream"]>[number];
 type Report = Parameters<Api["claims"]["reportProgress"]>[1];
 type ProgressReported = Awaited<ReturnType<Api["claims"]["reportProgress"]>>;
 
-// As long as the server takes it; longer texts are cut.
+// The server's limit; longer texts are cut.
 const PROGRESS_CHARACTERS = 2000;
-// What is larger is put as content first; a request may have 1 MiB in all.
+/** On a network-ordered workspace, a heartbeat that extends a lease takes 5 to 10 seconds. */
+const BEAT_SECONDS = 15;
+// Larger bodies are uploaded as content first; a request may have 1 MiB in total.
 const INLINE_BYTES = 256 * 1024;
 
 /**
- * A claim that was won, kept alive by heartbeats until it ends.
+ * A won claim, kept alive by heartbeats until it ends.
  *
- * `complete`, `fail`, `block` and `release` end it, once. When the server refuses one of them, the hold goes on and
- * another may be tried. `signal` aborts when the task may be out of these hands.
+ * `complete`, `fail`, `block` and `release` end it, once. If the server refuses one of them, the hold continues and you
+ * may try another. `signal` aborts when another agent may have the task.
  */
 export class Hold implements Held {
   readonly status = "claimed";
   readonly claimId: string;
   readonly agentId: string;
-  /** The names of the artifacts that were made, ready ones only. */
+  /** The names of the ready artifacts of the task. */
   readonly made = new Set<string>();
-  /** Whether the end was told to the server. */
+  /** Whether the server has accepted an end of this hold. */
   told = false;
-  /** Whether the holder did nothing for so long that others may claim the task. */
+  /** Whether the holder was idle for so long that others may claim the task. */
   stalled = false;
   /** When the holder was last active; undefined under a handler, which is active while it runs. */
   #activeAt: number | undefined;
@@ -59,26 +61,26 @@ export class Hold implements Held {
     readonly task: Assignment,
     claimed: Claimed,
     readonly lease: Lease,
-    /** Aborts when the worker was asked to stop: finish soon, or throw `Release`. */
+    /** Aborts when the worker has to stop: finish soon, or throw `Release`. */
     readonly stopping: AbortSignal,
   ) {
     this.claimId = claimed.claimId;
     this.agentId = claimed.agentId;
   }
 
-  /** The input of the task; of a plan's task without its own, what the run was given. */
+  /** The task's input; a plan's task without its own input has the input of the run. */
   get input(): any {
     return this.task.input ?? this.task.workflowInput;
   }
 
-  /** What lifted the task's last block; empty when it was not blocked, or was lifted without an answer. */
+  /** The answer that lifted the task's last block; empty if there was no block, or no answer. */
   get answer(): string {
     return this.task.answer ?? "";
   }
 
   /**
-   * Count as active now. A hold without a handler that does nothing for the `idleSeconds` of its queue stalls: others
-   * may claim the task, and the next act or `touch` takes it up again if none did.
+   * Count as active now. A hold without a handler stalls after the `idleSeconds` of its queue without activity: others
+   * may claim the task. The next call or `touch` resumes the hold if no other agent has claimed the task.
    */
   touch(): void {
     this.#activeAt = now();
@@ -90,7 +92,7 @@ export class Hold implements Held {
     return this.lease.signal;
   }
 
-  /** Whether the task may be out of these hands by now. */
+  /** Whether another agent may have the task by now. */
   get leaseLost(): boolean {
     return this.lease.isLost;
   }
@@ -99,12 +101,12 @@ export class Hold implements Held {
     return this.lease.end === "cancelled";
   }
 
-  /** Go on, or throw `WorkInterrupted`: call it where the work can be left. */
+  /** Throw `WorkInterrupted` if the work should stop; call it at safe points. */
   check(): void {
     if (this.lease.isLost) throw this.lease.reason();
   }
 
-  /** Record an output under a name: text, bytes, or anything that is JSON. */
+  /** Record an output under a name: text, bytes, or any JSON value. */
   async artifact(name: string, content: unknown, fields: ArtifactFields = {}) {
     this.#act();
     const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
@@ -122,7 +124,7 @@ export class Hold implements Held {
     return added;
   }
 
-  /** Record what was returned as the outputs that the task must have and that were not made: what is left of it. */
+  /** Record the returned value as the required outputs that are missing; return the rest. */
   async fill(returned: unknown): Promise<unknown> {
     const [named, rest] = shareOut(this.task.outputs ?? [], this.made, returned);
     for (const [name, content] of Object.entries(named)) await this.artifact(name, content);
@@ -130,10 +132,10 @@ export class Hold implements Held {
   }
 
   /**
-   * Say how far the work has come, for those who watch the task: a sentence, a percentage, or both.
+   * Report how far the work is, for people who watch the task: a sentence, a percentage, or both.
    *
-   * Call it as often as you like: one report a second is sent, and the newest always is. `recorded` is false for one
-   * that waits for its second. What waits when the hold ends is dropped.
+   * Call it as often as you like: at most one report a second is sent, and the newest is always sent. `recorded` is
+   * false for a report that waits for its turn. A report that still waits when the hold ends is dropped.
    */
   async progress(text = "", percent?: number, options?: CallOptions): Promise<ProgressReported> {
     this.#act();
@@ -158,7 +160,7 @@ export class Hold implements Held {
     return said;
   }
 
-  /** Keep the newest report until its second has come. */
+  /** Keep the newest report until it is due. */
   #keepReport(report: Report, seconds: number): void {
     const isNew = this.#waitingReport === undefined;
     this.#waitingReport = report;
@@ -169,11 +171,16 @@ export class Hold implements Held {
       if (!waiting || this.told || this.#telling || this.lease.end) return;
       this.#report(waiting).catch((error) => this.rk.log(`no progress for ${this.claimId} (${String(error)})`));
     }, seconds * 1000);
-    // It keeps no process alive; browsers have numbers for timers.
+    // The timer must not keep the process alive; in browsers it is a number.
     if (typeof timer === "object") (timer as { unref?: () => void }).unref?.();
   }
 
-  /** The task as it is now. */
+  /** Log a line with the task's title to the client's `log`. */
+  log(message: string): void {
+    this.rk.log(`${this.task.title || this.task.taskId}: ${message}`);
+  }
+
+  /** Return the current state of the task. */
   view() {
     this.#act();
     return this.rk.tasks.get(this.task.taskId);
@@ -185,33 +192,33 @@ export class Hold implements Held {
     return this.rk.claims.plan(this.claimId, { plan });
   }
 
-  /** The bytes of an artifact that a task before this one made, by its name. */
+  /** Return the bytes of an upstream task's artifact, by its name. */
   async read(name: string): Promise<Uint8Array<ArrayBuffer>> {
     this.#act();
     return this.rk.content.get(this.upstream(name).sha256);
   }
 
-  /** What is known of an artifact that a task before this one made. */
+  /** Return the record of an upstream task's artifact. */
   upstream(name: string): Upstream {
     const known = this.task.upstream ?? [];
     const found = known.find((one) => one.name === name);
     if (found) return found;
     const names = known.map((one) => one.name).join(", ") || "none";
-    throw new CallMisused(`no task before this one made "${name}"; there is: ${names}`, "no_such_artifact");
+    throw new CallMisused(`no upstream task has an artifact "${name}"; available: ${names}`, "no_such_artifact");
   }
 
-  /** Say that work has begun. */
+  /** Record that the work has started. */
   start() {
     this.#act();
     return this.rk.claims.start(this.claimId);
   }
 
-  /** Say that the work is done. */
+  /** Complete the task. */
   complete(completion: Completion = {}, options: CallOptions = {}) {
     return this.#tell((keyed) => this.rk.claims.complete(this.claimId, completion, keyed), options);
   }
 
-  /** Say that the attempt failed. */
+  /** Fail the attempt. */
   fail(
     reason: string,
     kind: FailureKind = "error",
@@ -221,35 +228,35 @@ export class Hold implements Held {
     return this.#tell((keyed) => this.rk.claims.fail(this.claimId, { reason, kind, claimNext }, keyed), options);
   }
 
-  /** Say what stands in the way. */
+  /** Block the task. */
   block(reason: string, blockerType: BlockerType = "ambiguity", said: Blocker = {}, options: CallOptions = {}) {
     return this.#tell((keyed) => this.rk.claims.block(this.claimId, { reason, blockerType, ...said }, keyed), options);
   }
 
-  /** Give the task back for others. */
+  /** Release the task for others. */
   release(options: CallOptions = {}) {
-    return this.#tell((keyed) => this.rk.claims.release(this.claimId, keyed), options);
+    return this.#tell((keyed) => this.rk.claims.release(this.claimId, {}, keyed), options);
   }
 
-  /** Give the task back before its handler ended, and interrupt the handler. */
+  /** Release the task before its handler has ended, and interrupt the handler. */
   async giveBack(options: CallOptions): Promise<boolean> {
     if (this.told || this.#telling || this.lease.end) return false;
     try {
-      await this.#tell((keyed) => this.rk.claims.release(this.claimId, keyed), options, true);
+      await this.#tell((keyed) => this.rk.claims.release(this.claimId, {}, keyed), options, true);
     } finally {
       this.#end("stopped");
     }
     return true;
   }
 
-  /** Send a heartbeat; whether it was answered. */
+  /** Send a heartbeat; return whether it was answered. */
   async beat(): Promise<boolean> {
     const askedAt = now();
     const activity = this.#activeAt === undefined ? {} : { idleSeconds: Math.floor(askedAt - this.#activeAt) };
     try {
-      const timeoutSeconds = Math.min(Math.max(this.lease.seconds / 3, 1), 10);
+      const timeoutSeconds = Math.min(Math.max(this.lease.seconds / 3, 1), BEAT_SECONDS);
       const heard = await this.rk.claims.heartbeat(this.claimId, activity, { timeoutSeconds, maxRetries: 0 });
-      // What came after the end was told speaks of the end.
+      // A refusal after the end was accepted refers to that end.
       if (this.told) return true;
       this.stalled = heard.state === "stalled";
       if (heard.state === "held") this.lease.confirmed(askedAt, heard.leaseExpiresAt ?? "");
@@ -267,15 +274,15 @@ export class Hold implements Held {
     return true;
   }
 
-  /** A refusal said that the claim is gone. It is the same for a cancelled task; a heartbeat tells which it was. */
+  /** The claim is lost. The refusal is the same for a cancelled task; a heartbeat finds out which it is. */
   async drop(): Promise<void> {
     if (!this.lease.end) await this.beat();
     this.#end("lease_lost");
   }
 
-  /** Tell the end until the server has it, as long as the hold may last; under one key however often. */
+  /** Send the end, always under one key, until the server has it or the hold may have ended. */
   async #tell<Reply>(send: (keyed: CallOptions) => Promise<Reply>, options: CallOptions, once = false): Promise<Reply> {
-    if (this.told || this.#telling) throw new CallMisused(`the end of ${this.claimId} was told before`, "claim_ended");
+    if (this.told || this.#telling) throw new CallMisused(`the end of ${this.claimId} was already sent`, "claim_ended");
     this.#telling = true;
     const keyed = { idempotencyKey: newKey(), ...options };
     try {
@@ -292,7 +299,7 @@ export class Hold implements Held {
             throw error;
           }
           if (!isPassing(error)) throw error;
-          // An end that was taken looks like a loss to heartbeats: one more try under its key tells.
+          // After an accepted end, heartbeats report a loss: one more try under the same key shows which it is.
           await sleep(1, options.signal);
           isLast = this.lease.isLost;
         }

@@ -8,12 +8,13 @@
  *     await rk.run();
  *
  * The families of operations and their names are those of the Python SDK; ids come first, then one object with the
- * fields of the API, then options. `claim` and `claimNext` answer a union by `status`: a lost race is no error.
+ * fields of the API, then options. `claim` and `claimNext` return a union by `status`: losing a race is not an error.
  */
 export { Pages, type CallOptions } from "./calls.js";
 export { RedKey, type Settings } from "./client.js";
 export type { Card, Enlistment } from "./enlist.js";
 export * from "./errors.js";
+export type { PendingTask, Task, WaitOptions } from "./tasks.js";
 export type { Api } from "./generated/api.js";
 export type * as types from "./generated/types.js";
 export {

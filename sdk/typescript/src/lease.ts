@@ -1,25 +1,25 @@
 /**
- * The lease as its holder can know it, and the one timer that keeps all leases of a client.
+ * The lease as its holder knows it, and the one timer that keeps all leases of a client.
  *
- * A heartbeat that fails proves nothing. What counts is when the last confirmed one was *sent*: the server cannot have
- * let the hold expire sooner than a lease after that.
+ * A failed heartbeat proves nothing. What counts is when the last confirmed heartbeat was *sent*: the server cannot
+ * have let the hold expire earlier than one lease after that.
  */
 import { WorkInterrupted } from "./errors.js";
 
-/** How a hold ended: by the server's word, or because the worker stops. */
+/** How a hold ended: as reported by the server, or because the worker stops. */
 export type End = "lease_lost" | "cancelled" | "stopped";
 
 const SENTENCES: Record<End, string> = {
   lease_lost: "The claim no longer holds the task: another agent may have it. What is done now changes nothing.",
   cancelled: "The task was cancelled.",
-  stopped: "The worker stops; the task was given back.",
+  stopped: "The worker is stopping and has released the task.",
 };
-// Heartbeats bring cancellations too, which should be known soon however long the lease is.
+// Heartbeats also report cancellations, so even a long lease has a heartbeat this often.
 const LONGEST_BEAT_SECONDS = 30;
-// How often the timer looks whether the machine slept or its clock was set.
+// How often the timer checks whether the machine slept or its clock was set.
 const LOOK_SECONDS = 2;
 
-/** Seconds of a clock that only goes forward, however the time of day is set. */
+/** Return the seconds of a monotonic clock. */
 export function now(): number {
   return performance.now() / 1000;
 }
@@ -32,7 +32,7 @@ export class Lease {
   #latest: number;
   #deadline: number;
 
-  /** `askedAt` is when the claim was asked for, `expiresAt` the server's word for the end of the lease. */
+  /** `askedAt` is the time of the claim's request, `expiresAt` the lease end that the server sent. */
   constructor(
     readonly seconds: number,
     askedAt: number,
@@ -43,12 +43,12 @@ export class Lease {
     this.#deadline = askedAt + seconds;
   }
 
-  /** Aborts when the task may be out of these hands; its reason is a `WorkInterrupted`. */
+  /** Aborts when another agent may have the task; its reason is a `WorkInterrupted`. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** How long the hold surely lasts from now on. */
+  /** Return the seconds for which the hold certainly lasts. */
   get leftSeconds(): number {
     return this.#deadline - now();
   }
@@ -59,10 +59,10 @@ export class Lease {
   }
 
   /**
-   * A heartbeat that was sent at this time was answered: held.
+   * A heartbeat that was sent at this time was confirmed.
    *
-   * The server extends when less than half of the lease is left, and else repeats the old end: so at least half of it
-   * was left when the heartbeat was sent.
+   * The server extends the lease if less than half of it is left, otherwise it repeats the old end. So at least half
+   * of the lease was left when the heartbeat was sent.
    */
   confirmed(askedAt: number, expiresAt: string): void {
     if (expiresAt === this.#expiresAt) {
@@ -74,13 +74,13 @@ export class Lease {
     }
   }
 
-  /** The hold has ended; the first word stands. */
+  /** Record how the hold ended; only the first call counts. */
   finish(end: End): void {
     this.end ??= end;
     this.interrupt();
   }
 
-  /** Tell the handler to stop. */
+  /** Interrupt the handler. */
   interrupt(): void {
     this.#controller.abort(this.reason());
   }
@@ -91,23 +91,23 @@ export class Lease {
   }
 }
 
-/** What the timer keeps: a lease, and how a heartbeat for it is sent. */
+/** An entry of the timer: a lease, and how to send a heartbeat for it. */
 export interface Held {
   readonly lease: Lease;
-  /** Send a heartbeat; whether it was answered. */
+  /** Send a heartbeat; return whether it was answered. */
   beat(): Promise<boolean>;
 }
 
-/** Heartbeats for all holds of a client, at a third of each lease from the time of sending, by one timer. */
+/** Sends heartbeats for all holds of a client, at a third of each lease after the last sending, with one timer. */
 export class Pulse {
-  /** When the next heartbeat of each hold is due; Infinity while one is on its way. */
+  /** When the next heartbeat of each hold is due; Infinity while one is being sent. */
   readonly #due = new Map<Held, number>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #drift = 0;
 
   add(held: Held): void {
     if (this.#due.size === 0) this.#drift = drift();
-    // A claim that was waited for may have little left of what is sure.
+    // If the claim was waited for, little of its certain time may be left.
     this.#due.set(held, now() + Math.min(every(held), Math.max(0, held.lease.leftSeconds / 2)));
     this.#arm();
   }
@@ -126,7 +126,7 @@ export class Pulse {
   }
 
   #tick(): void {
-    // A machine that slept, or whose clock was set: ask the server at once what is still held.
+    // The machine slept, or its clock was set: ask the server at once which claims are still held.
     const jumped = Math.abs(drift() - this.#drift) > LOOK_SECONDS;
     this.#drift = drift();
     for (const [held, due] of this.#due) {
@@ -151,12 +151,12 @@ function every(held: Held): number {
   return Math.min(held.lease.seconds / 3, LONGEST_BEAT_SECONDS);
 }
 
-/** Soon, and not together with all others whose heartbeat failed. */
+/** Return a short random pause, so that not all clients retry at the same time. */
 function soon(held: Held): number {
   return Math.min(held.lease.seconds / 10, 2) * (0.5 + Math.random() / 2);
 }
 
-/** How far the time of day is from the clock that only goes forward. */
+/** The difference between the time of day and the monotonic clock. */
 function drift(): number {
   return Date.now() / 1000 - now();
 }

@@ -1,8 +1,8 @@
 /**
- * Which server, and with which key: what the caller gives, then `REDKEY_` variables, then the file of `redkey serve`.
+ * The server's address and key: from arguments, then `REDKEY_` variables, then the file of `redkey serve`.
  *
- * A key is a secret for one server. A key that was found in the file of one server is never sent to another, and a key
- * that was given by hand goes only to a server that was named by hand or that is on this machine.
+ * A key is a secret for one server. A key from one server's file is never sent to another server. A key that the user
+ * provided is sent only to a server that the user named or that runs on this machine.
  */
 import { ConfigRefused } from "./errors.js";
 
@@ -19,7 +19,7 @@ interface Runtime {
 /** Node's `process`, which Deno and Bun have too; browsers have none. */
 const runtime = (globalThis as { process?: Runtime }).process;
 
-/** The server and its key; ConfigRefused with the next step when they are not found. */
+/** Return the server and its key; ConfigRefused with the next step if they cannot be found. */
 export function findSettings(url?: string, apiKey?: string, data?: string): Credentials {
   const wanted = url || runtime?.env["REDKEY_URL"];
   const key = apiKey || runtime?.env["REDKEY_API_KEY"];
@@ -66,7 +66,7 @@ function bare(url: string): string {
   return url.replace(/\/+$/, "");
 }
 
-/** Whether what is sent there stays on this machine. */
+/** Whether the address is on this machine. */
 function isLocal(url: string): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\])$/.test(new URL(url).hostname);
 }

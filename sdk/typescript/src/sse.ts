@@ -1,16 +1,16 @@
-/** Server-sent events, read from bytes as they come: a parser without I/O. */
+/** A parser for server-sent events, without I/O. */
 import { ReplyRefused } from "./errors.js";
 
-// An event is a wire of at most 1,024 bytes with a little around it; more than this is no stream of ours.
+// An event is a wire of at most 1,024 bytes plus its envelope; a longer one is not from RedKey.
 const LONGEST_CHARACTERS = 1024 * 1024;
 
-/** One event: its data, and the id of the stream after it. A bare id is a cursor without data. */
+/** One event: its data, and the stream's id after it. An id without data is a cursor. */
 export interface Message {
   id: string;
   data: string;
 }
 
-/** Feed it bytes, get messages. Lines may end with LF, CR LF or CR, and pieces may end inside a character. */
+/** Feed it bytes and read messages. Lines may end with LF, CR LF or CR, and chunks may end inside a character. */
 export class Parser {
   readonly #decoder = new TextDecoder();
   #rest = "";
@@ -21,7 +21,7 @@ export class Parser {
 
   *feed(piece: Uint8Array): Generator<Message, void, undefined> {
     const text = this.#rest + this.#decoder.decode(piece, { stream: true });
-    // A CR at the very end may be half of a CR LF.
+    // A CR at the end may be the first half of a CR LF.
     const held = text.endsWith("\r") ? "\r" : "";
     const lines = (held ? text.slice(0, -1) : text).split(/\r\n|\n|\r/);
     this.#rest = lines.pop() + held;
@@ -45,7 +45,7 @@ export class Parser {
       this.#data.push(value);
       this.#size += value.length;
     } else if (name === "id" && !value.includes("\0")) {
-      // An id with a NUL is to be ignored, says the standard.
+      // The standard says to ignore an id that contains NUL.
       [this.#id, this.#begun] = [value, true];
     }
   }

@@ -3,16 +3,16 @@ import { ApiError, CallMisused, type ClientError } from "./errors.js";
 import type { Api } from "./generated/api.js";
 
 type Body<Call extends (...args: never[]) => unknown> = NonNullable<Parameters<Call>[1]>;
-/** What is said of work that is done. */
+/** Details of completed work. */
 export type Completion = Body<Api["claims"]["complete"]>;
-/** The claim to make together with the end of the one before. */
+/** The claim to request together with the previous verdict. */
 export type ClaimNext = NonNullable<Completion["claimNext"]>;
 export type FailureKind = NonNullable<Body<Api["claims"]["fail"]>["kind"]>;
-/** What stands in the way of a task. */
+/** The kinds of blockers. */
 export type Blocker = Omit<Body<Api["claims"]["block"]>, "reason" | "blockerType">;
 export type BlockerType = Body<Api["claims"]["block"]>["blockerType"];
 
-/** Return this in place of the bare output to say more about the work. */
+/** Return this instead of the bare output to say more about the work. */
 export class Done {
   constructor(
     readonly output: unknown = undefined,
@@ -20,7 +20,7 @@ export class Done {
   ) {}
 }
 
-/** Throw this to fail the attempt; whether another follows is the task's retry policy, and `rejected` ends it. */
+/** Throw this to fail the attempt. The task's retry policy decides on another attempt; `rejected` allows none. */
 export class Fail extends Error {
   constructor(
     readonly reason: string,
@@ -30,7 +30,7 @@ export class Fail extends Error {
   }
 }
 
-/** Throw this when somebody else has to help first. The task waits, and those who can help get a message. */
+/** Throw this if the work needs help from others. The task waits, and those who can help get a message. */
 export class Block extends Error {
   constructor(
     readonly reason: string,
@@ -41,12 +41,12 @@ export class Block extends Error {
   }
 }
 
-/** Throw this to give the task back, unharmed, for others. */
+/** Throw this to release the task, unchanged, for other agents. */
 export class Release extends Error {}
 
 export type Verdict = Done | Fail | Block | Release;
 
-/** What an error of a handler means. */
+/** Turn an error of a handler into a verdict. */
 export function verdictOf(raised: unknown): Fail | Block | Release {
   if (raised instanceof Fail || raised instanceof Block || raised instanceof Release) return raised;
   const name = raised instanceof Error ? raised.name : "";
@@ -54,19 +54,19 @@ export function verdictOf(raised: unknown): Fail | Block | Release {
   return new Fail(message, name === "TimeoutError" ? "timeout" : "error");
 }
 
-/** What to report when the server does not take a verdict; undefined when there is nothing left to say. */
+/** Return the verdict to report after the server refused one; undefined if nothing is left to report. */
 export function afterRefusal(refused: ClientError, verdict: Verdict): Fail | undefined {
   if (verdict instanceof Fail) {
-    // Its words were refused, so these are ours: the wrong words must not keep the task from its next attempt.
-    const said = `The handler failed; what it said was refused (${refused.code}).`;
+    // The server refused the handler's text, so use our own: invalid text must not prevent the next attempt.
+    const said = `The handler failed, and the server refused its reason (${refused.code}).`;
     return verdict.reason === said ? undefined : new Fail(said, verdict.kind);
   }
-  if (refused instanceof CallMisused) return new Fail(`What the handler gave cannot be sent: ${refused.message}`);
+  if (refused instanceof CallMisused) return new Fail(`The handler's result cannot be sent: ${refused.message}`);
   const detail = refused instanceof ApiError ? refused.detail : refused.message;
-  return new Fail(`What the handler gave was refused (${refused.code}): ${detail}`, "verification");
+  return new Fail(`The server refused the handler's result (${refused.code}): ${detail}`, "verification");
 }
 
-/** What a handler returns fills the outputs that its task must have and that it did not make itself. */
+/** Fill the required outputs that the handler has not recorded from its returned value. */
 export function shareOut(
   outputs: readonly string[],
   made: ReadonlySet<string>,

@@ -4,9 +4,9 @@
  *     rk.worker({ queue: "podcast", roles: ["researcher"], handler: async (ctx) => ({ facts: await find(ctx.input) }) });
  *     await rk.run();
  *
- * The worker claims, starts, heartbeats at a third of the lease, and tells the end: a return completes, `Fail`, `Block`
- * and `Release` do what they say, any other error fails the attempt. A stop lets handlers finish for a while, then gives
- * back what is still held.
+ * The worker claims, starts, sends heartbeats at a third of the lease, and reports the end: a return completes the
+ * task, `Fail`, `Block` and `Release` do what they say, and any other error fails the attempt. After a stop, handlers
+ * have some time to finish; then their claims are released.
  */
 import { backOffSeconds, newKey, sleep } from "./calls.js";
 import type { RedKey } from "./client.js";
@@ -21,7 +21,7 @@ import {
   WorkInterrupted,
 } from "./errors.js";
 import { newTally, type Tally, type WorkerOptions } from "./declared.js";
-import { enlist } from "./enlist.js";
+import { actAs, enlist, type Acting } from "./enlist.js";
 import type { Claimed, ClaimNextOutcome, Hold } from "./hold.js";
 import { now } from "./lease.js";
 import {
@@ -37,8 +37,12 @@ import {
 
 interface Enlisted extends Required<Omit<WorkerOptions, "agent" | "roles">> {
   agentId: string;
-  /** Whether the agent was registered for this run alone. */
+  /** The agent's readable name. */
+  slug: string;
+  /** Whether the agent was registered for this run only. */
   passing: boolean;
+  /** The client with the agent's own key. */
+  acting: Acting;
 }
 
 interface Won {
@@ -46,13 +50,13 @@ interface Won {
   askedAt: number;
 }
 
-// How long a claim-next waits for a task. A stop waits for it too, because a claim that is cut off may have been won.
+// The longest wait of a claim-next. A stop waits for it too, because an interrupted claim may have been won.
 const WAIT_SECONDS = 3;
-// An agent of which nothing is recorded for 180 seconds is taken for lost.
+// The server marks an agent as lost after 180 seconds without a recorded heartbeat.
 const PRESENCE_SECONDS = 60;
 const REJECTED_PAUSE_SECONDS = 5;
 const REASON_LIMIT = 8000;
-// For what is polite and not vital: a server that does not answer must not hold up a stop.
+// For optional calls: a server that does not answer must not delay a stop.
 const BRIEF = { timeoutSeconds: 5, maxRetries: 1 };
 
 type Runtime = { on(name: string, listener: () => void): void; off(name: string, listener: () => void): void };
@@ -69,6 +73,7 @@ export class Crew {
     readonly rk: RedKey,
     readonly workers: readonly WorkerOptions[],
     readonly graceSeconds: number,
+    readonly quiet = false,
   ) {
     if (!workers.length)
       throw new CallMisused("no worker is declared: call rk.worker({ queue, handler })", "no_worker");
@@ -79,11 +84,18 @@ export class Crew {
     this.#stopping.abort();
   }
 
-  /** Work until a stop; the error that ended the run, if one did. */
+  /** Work until a stop; throw the error that ended the run, if any. */
   async run(signal?: AbortSignal): Promise<Tally> {
     const halt = () => this.stop(false);
-    // The first signal lets handlers finish, the next does not.
-    const heard = () => this.stop(this.#stopping.signal.aborted);
+    // The first signal lets handlers finish, the second does not.
+    const heard = () => {
+      const again = this.#stopping.signal.aborted;
+      const { size } = this.#holds;
+      const tasks = size === 1 ? "1 task" : `${size} tasks`;
+      if (again) this.#say(`giving back ${tasks}`);
+      else this.#say(size ? `finishing ${tasks}; the next signal gives ${size === 1 ? "it" : "them"} back` : "stopping");
+      this.stop(again);
+    };
     const runtime = (globalThis as { process?: Partial<Runtime> }).process;
     for (const name of ["SIGTERM", "SIGINT"]) runtime?.on?.(name, heard);
     signal?.addEventListener("abort", halt);
@@ -93,15 +105,19 @@ export class Crew {
     try {
       for (const { roles = [], agent, ...options } of this.workers) {
         const agentId = await enlist(this.rk, { agent, roles, queue: options.queue });
+        const { slug } = await this.rk.agents.get(agentId);
         const worker = {
           concurrency: 1,
           leaseSeconds: 60,
           pause: () => 0,
           ...options,
           agentId,
+          slug,
           passing: agent === undefined,
+          acting: await actAs(this.rk, agentId),
         };
         enlisted.push(worker);
+        this.#say(`${slug} waiting on ${worker.queue}${roles.length ? ` (${roles.join(", ")})` : ""}`);
         for (let slot = 0; slot < worker.concurrency; slot++) slots.push(this.#slot(worker));
       }
       while (!this.#stopping.signal.aborted) {
@@ -118,7 +134,7 @@ export class Crew {
     return this.#tally;
   }
 
-  /** Work on one task at a time. What is refused for good ends the run; what passes is waited out. */
+  /** Work on one task at a time. A permanent refusal ends the run; a temporary failure is retried. */
   async #slot(worker: Enlisted): Promise<void> {
     let won: Won | undefined;
     let asked: { key: string; at: number } | undefined;
@@ -134,7 +150,7 @@ export class Crew {
           await this.#nap(Math.min(pause, 1));
           continue;
         }
-        // A claim that was asked for and not answered may have been won: it is asked for under its key to its end.
+        // An unanswered claim may have been won, so repeat it under its key until it is answered.
         asked ??= { key: newKey(), at: now() };
         try {
           won = await this.#claim(worker, asked.key, asked.at);
@@ -145,7 +161,7 @@ export class Crew {
           await this.#nap(backOffSeconds(++failures));
         }
       }
-      if (won) await this.#giveBack(this.rk.held(won.claimed, worker.leaseSeconds, won.askedAt));
+      if (won) await this.#giveBack(worker.acting.rk.held(won.claimed, worker.leaseSeconds, won.askedAt));
     } catch (cause) {
       this.#error ??= { cause };
       this.#stopping.abort();
@@ -153,13 +169,13 @@ export class Crew {
   }
 
   async #claim(
-    { queue, agentId, leaseSeconds }: Enlisted,
+    { queue, agentId, leaseSeconds, acting }: Enlisted,
     idempotencyKey: string,
     askedAt: number,
   ): Promise<Won | undefined> {
-    // The hold may have begun as early as the request was sent: most of the lease must be left when it is answered.
+    // The lease may start when the request is sent: most of it must be left when the answer arrives.
     const wait = Math.min(WAIT_SECONDS, leaseSeconds / 3);
-    const found = await this.rk.queues.claimNext(queue, { agentId, leaseSeconds, wait }, { idempotencyKey });
+    const found = await acting.rk.queues.claimNext(queue, { agentId, leaseSeconds, wait }, { idempotencyKey });
     if (found.status === "claimed") return { claimed: found, askedAt };
     if (found.status !== "no_tasks") {
       this.#tally[found.status]++;
@@ -169,24 +185,31 @@ export class Crew {
     return undefined;
   }
 
-  /** Start, handle, tell the end: the claim that came with the telling. */
+  /** Start, run the handler and report the end; return the next claim that came with the reply. */
   async #work(worker: Enlisted, { claimed, askedAt }: Won): Promise<Won | undefined> {
-    const hold = this.rk.held(claimed, worker.leaseSeconds, askedAt, this.#stopping.signal);
+    const { rk } = worker.acting;
+    const hold = rk.held(claimed, worker.leaseSeconds, askedAt, this.#stopping.signal);
     this.#tally.claimed++;
     this.#holds.add(hold);
+    const title = oneLine(hold.task.title ?? "") || hold.task.taskId;
+    const say = (what: string, reason = "") => {
+      const seconds = (now() - askedAt).toFixed(1);
+      this.#say(`${worker.slug} ${what} ${title} after ${seconds} s${reason && `: ${oneLine(reason)}`}`);
+    };
+    this.#say(`${worker.slug} claimed ${title}`);
     try {
-      await this.rk.keep(hold);
+      await rk.keep(hold);
       const verdict = (await this.#start(hold)) ? await this.#judge(worker, hold) : undefined;
       if (!verdict || hold.told) return undefined;
       const goOn = !this.#stopping.signal.aborted && worker.pause() <= 0;
       const following = goOn ? { queueId: worker.queue, leaseSeconds: worker.leaseSeconds } : null;
       const toldAt = now();
-      const next = await this.#report(hold, verdict, following);
-      // Others may have it first; a handler that always gives back must not spin.
+      const next = await this.#report(hold, verdict, following, say);
+      // Give other agents a chance first, so that a handler that always releases does not spin.
       if (verdict instanceof Release) await this.#nap(1);
       return next?.status === "claimed" ? { claimed: next, askedAt: toldAt } : undefined;
     } finally {
-      this.rk.pulse.delete(hold);
+      rk.pulse.delete(hold);
       this.#holds.delete(hold);
     }
   }
@@ -201,13 +224,13 @@ export class Crew {
         return false;
       }
       this.rk.log(`${hold.task.taskId} could not be started: ${String(error)}`);
-      // Another process that acts as the same agent was told of the same claim, and has begun.
+      // Another process that acts as the same agent got the same claim and has started it.
       if (error instanceof Conflict || error instanceof NotFound) return false;
     }
     return true;
   }
 
-  /** What the handler's end means; undefined when the hold has ended before. */
+  /** Turn the handler's result into a verdict; undefined if the hold has already ended. */
   async #judge(worker: Enlisted, hold: Hold): Promise<Verdict | undefined> {
     let verdict: Verdict;
     try {
@@ -215,9 +238,9 @@ export class Crew {
       const done = given instanceof Done ? given : new Done(given);
       verdict = new Done(await hold.fill(done.output), done.said);
     } catch (raised) {
-      // It may well speak of this very claim; the server knows.
+      // The refusal may concern this very claim; ask the server.
       if (raised instanceof Conflict && !hold.lease.end) await hold.beat();
-      // Time alone said that it is lost: to give it back is right whether it is or not.
+      // Only the lease time ran out: releasing is right whether the claim is lost or not.
       verdict = raised instanceof WorkInterrupted ? new Release() : verdictOf(raised);
     }
     if (!hold.lease.end) return verdict;
@@ -229,25 +252,30 @@ export class Crew {
     hold: Hold,
     verdict: Verdict,
     claimNext: ClaimNext | null,
+    say: (what: string, reason?: string) => void,
   ): Promise<ClaimNextOutcome | null | undefined> {
     try {
       if (verdict instanceof Done) {
         const ended = await hold.complete({ output: verdict.output, ...verdict.said, claimNext });
         this.#tally.completed++;
+        say("done");
         return ended.next;
       }
       if (verdict instanceof Fail) {
         const reason = verdict.reason.slice(0, REASON_LIMIT) || "The handler gave no reason.";
         const ended = await hold.fail(reason, verdict.kind, claimNext);
         this.#tally.failed++;
+        say("failed", reason);
         return ended.next;
       }
       if (verdict instanceof Block) {
         await hold.block(verdict.reason.slice(0, REASON_LIMIT), verdict.blockerType, verdict.said);
         this.#tally.blocked++;
+        say("blocked", verdict.reason);
       } else {
         await hold.release();
         this.#tally.released++;
+        say("released");
       }
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
@@ -262,7 +290,7 @@ export class Crew {
       }
       this.rk.log(`the end of ${hold.task.taskId} was refused: ${error.message}`);
       const other = afterRefusal(error, verdict);
-      if (other) return this.#report(hold, other, claimNext);
+      if (other) return this.#report(hold, other, claimNext, say);
     }
     return undefined;
   }
@@ -282,18 +310,19 @@ export class Crew {
     }
   }
 
-  /** Tell of each agent that it lives, and how much work it can take and has; workers may share one. */
+  /** Send a heartbeat for each agent, with its capacity and load; workers may share an agent. */
   async #showPresence(enlisted: readonly Enlisted[]): Promise<void> {
-    for (const agentId of new Set(enlisted.map((worker) => worker.agentId))) {
+    const acting = new Map(enlisted.map((worker) => [worker.agentId, worker.acting.rk]));
+    for (const [agentId, rk] of acting) {
       const capacity = enlisted.reduce((sum, one) => sum + (one.agentId === agentId ? one.concurrency : 0), 0);
       const inUse = [...this.#holds].filter((hold) => hold.agentId === agentId).length;
-      await this.rk.agents.heartbeat(agentId, { capacity, inUse }, BRIEF).catch((error: unknown) => {
+      await rk.agents.heartbeat(agentId, { capacity, inUse }, BRIEF).catch((error: unknown) => {
         this.rk.log(`${agentId} could not be shown as alive: ${String(error)}`);
       });
     }
   }
 
-  /** Let slots finish, give back what is still held, and leave nothing open. */
+  /** Let slots finish, release the claims that are left, and close everything. */
   async #end(enlisted: readonly Enlisted[], slots: ReadonlyArray<Promise<void>>): Promise<void> {
     const begun = now();
     const over = new AbortController();
@@ -306,20 +335,31 @@ export class Crew {
     };
     await patience(this.graceSeconds, this.#hurry.signal);
     await Promise.all([...this.#holds].map((hold) => this.#giveBack(hold)));
-    // A claim-next that waits may be about to win: it is heard to its end, and what it won is given back.
+    // A waiting claim-next may be about to win: wait for its answer, and release what it won.
     await patience(Math.max(2, begun + WAIT_SECONDS + 1 - now()));
     over.abort();
-    for (const { agentId, passing } of enlisted) {
-      if (passing) {
-        await this.rk.agents.deactivate(agentId, BRIEF).catch((error: unknown) => {
-          this.rk.log(`${agentId} could not be deactivated: ${String(error)}`);
-        });
+    for (const { agentId, passing, acting } of enlisted) {
+      try {
+        if (passing) await this.rk.agents.deactivate(agentId, {}, BRIEF);
+        await acting.end(BRIEF);
+      } catch (error) {
+        this.rk.log(`${agentId} could not be deactivated: ${String(error)}`);
       }
     }
   }
 
-  /** Wait, or less when the run stops. */
+  /** Log a line about the work, unless the run is quiet. */
+  #say(message: string): void {
+    if (!this.quiet) this.rk.log(message);
+  }
+
+  /** Wait, at most until the run stops. */
   #nap(seconds: number): Promise<void> {
     return sleep(seconds, this.#stopping.signal).catch(() => undefined);
   }
+}
+
+/** Put foreign text on one line, without control characters that a terminal would obey. */
+function oneLine(text: string): string {
+  return text.replace(/\p{C}/gu, " ").slice(0, 200);
 }

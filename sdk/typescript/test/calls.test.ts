@@ -72,7 +72,7 @@ test("a refusal is never sent again, and is an error by its code and status", as
         assert.equal(heard.length, 1);
         if (body === PROBLEM) {
           assert.equal(error.code, "invalid_field");
-          assert.equal(error.message, "The title is missing. Give a title.");
+          assert.equal(error.message, "The title is missing. Give a title.\n  /title: It is required. [missing]");
           assert.deepEqual(error.errors, PROBLEM.errors);
         }
       },

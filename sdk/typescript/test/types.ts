@@ -27,7 +27,7 @@ export async function taken(): Promise<void> {
   void task.state;
   for await (const queue of rk.queues.list({ limit: 5 })) void queue.queueId;
   for await (const event of rk.events.follow({ types: ["task.created"] })) void event.sequence;
-  await rk.claims.start("c", { signal: AbortSignal.timeout(1) });
+  await rk.claims.start("c", {}, { signal: AbortSignal.timeout(1) });
 }
 
 export async function refused(): Promise<void> {

@@ -1,1 +1,1 @@
-"""The A2A door: RedKey as an agent that any A2A 1.0 client can talk to, over JSON-RPC, HTTP+JSON and gRPC."""
+"""The A2A gateway: any A2A 1.0 client can use RedKey as an agent, over JSON-RPC, HTTP+JSON and gRPC."""

@@ -1,4 +1,4 @@
-"""Every operation of A2A: its name in JSON-RPC, its address in HTTP+JSON, its parameters, and what is done."""
+"""The table of A2A operations: JSON-RPC method, HTTP+JSON path, type of the parameters, and the function that runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONFIG = _CONFIGS + r"/(?P<id>[^/]+)"
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """One operation on both HTTP bindings; `run` gives its result, or the events of its stream."""
+    """One operation on both HTTP bindings; `run` returns its result, or yields the events of its stream."""
 
     name: str
     method: str
@@ -29,7 +29,7 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 def bindings(gateway: Gateway) -> tuple[Binding, ...]:
-    """All operations; one that is reached in two ways has two lines."""
+    """List all operations; an operation with two HTTP paths has two rows."""
     send, named = requests.SendMessage, requests.NamedTask
     return (
         _bind("SendMessage", "POST", "/message:send", send, gateway.send),

@@ -1,4 +1,4 @@
-"""A call of an A2A client, and what it gets back: tasks, events and their proofs as it asked for them."""
+"""One call of an A2A client, and how tasks and events are rendered for it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
-from redkey.a2a.messages import LEDGER
 from redkey.services.caller import Caller
 from redkey.services.use_cases.a2a_tasks import Sighted, Told
-from redkey.wire.a2a import A2ATask, shown_context
+from redkey.wire.a2a import LEDGER, A2ATask, shown_context
 
 Json = dict[str, Any]
 
@@ -18,10 +17,10 @@ EXTENSIONS = (LEDGER,)
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Who asks, and what came beside the request: headers, or the metadata of gRPC."""
+    """The caller, and what its HTTP headers or gRPC metadata say about the request."""
 
     caller: Caller
-    # The fresh caller for what a request needs done beside itself.
+    # A second caller, for commands that the request needs beside its own; it has no idempotency key.
     beside: Caller
     tenant: str = ""
     idempotency_key: str = ""
@@ -30,14 +29,14 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One object of a stream, and the id by which a client resumes after it."""
+    """One object of a stream, and the event id from which a client resumes."""
 
     id: str
     found: Json
 
 
 def shown_task(call: Call, sighted: Sighted, history_length: int | None) -> Json:
-    """A task with as much history as asked for, and with its place on the ledger for clients of the extension."""
+    """Render a task with the requested history length; clients of the extension also get its place on the ledger."""
     shown = sighted.shown
     if history_length is not None and "history" in shown:
         kept = shown["history"][-history_length:] if history_length else []
@@ -51,28 +50,35 @@ def shown_task(call: Call, sighted: Sighted, history_length: int | None) -> Json
 
 
 def shown_event(call: Call, told: Told) -> Event:
-    """An update of a task as an event of a stream."""
+    """Render an update of a task as an event of a stream."""
     found = told.found
     if LEDGER in call.extensions:
         ((name, body),) = found.items()
-        proof = {LEDGER: _proof(call, told.position, told.sequence, told.event_id)}
-        found = {name: body | {"metadata": proof}}
+        proof = _proof(call, told.position, told.sequence, told.event_id)
+        found = {name: body | {"metadata": {LEDGER: {**proof, **_extensions(told.extensions)}}}}
     return Event(told.position, found)
 
 
 def first_event(call: Call, sighted: Sighted, skipped: int, history_length: int | None) -> Event:
-    """The task as the first event of a stream; without an id when objects of the next record were sent before."""
+    """Render the task as the first event of a stream.
+
+    It has no event id when the client already has some objects of the next record: that position must stay.
+    """
     position = "" if skipped else str(sighted.sequence)
     return Event(position, {"task": shown_task(call, sighted, history_length)})
 
 
-def _lineage(task: A2ATask) -> Mapping[str, str]:
-    """The place of a task among others, in the words in which a message may name it."""
+def _lineage(task: A2ATask) -> Json:
+    """Return parent, correlation and extensions of a task, under the names that a message may use for them."""
     parent = {"parentTaskId": task.parent_task_id} if task.parent_task_id else {}
-    return {**parent, "correlationId": shown_context(task.correlation_id)}
+    return {**parent, "correlationId": shown_context(task.correlation_id), **_extensions(task.extensions)}
+
+
+def _extensions(extensions: Mapping[str, Any]) -> Json:
+    return {"extensions": extensions} if extensions else {}
 
 
 def _proof(call: Call, position: str, sequence: int, event_id: str) -> Mapping[str, str]:
-    """Where a stream resumes, where the ledger has it, and where its receipt is, which anybody can verify offline."""
+    """Return position, sequence, event id and receipt URL; the receipt can be verified offline."""
     url = f"{call.caller.means.config.public_url}/events/{event_id}/receipt?format=proof"
     return {"position": position, "sequence": str(sequence), "eventId": event_id, "receiptUrl": url}

@@ -1,7 +1,7 @@
-"""The Agent Card of this server: what it is, where and how it is called; signed (JWS over RFC 8785).
+"""The Agent Card of this server: its name, addresses and security schemes; signed (JWS over RFC 8785).
 
-The public card names only what the operator shows. The extended card is made for the caller: the roles of its
-workspace are its skills.
+The skills of the public card are the roles that the operator publishes. The skills of the extended card are the roles
+of the caller's workspace.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import msgspec
 
 from redkey import __version__
 from redkey.a2a.compat import serves_older
-from redkey.a2a.messages import LEDGER
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.security import SECURITY
 from redkey.services.means import Means
 from redkey.services.use_cases.a2a_cards import list_public_skills
 from redkey.shapes.roles import Role
+from redkey.wire.a2a import LEDGER
 from redkey.wire.canonical import canonical
 
 Json = dict[str, Any]
@@ -41,24 +41,24 @@ class Cards:
 
     def __init__(self, means: Means, workspace_id: str) -> None:
         self._means, self._workspace_id = means, workspace_id
-        # Where gRPC listens, once it does.
+        # The address of the gRPC port; empty until it listens.
         self.grpc_url = ""
-        # The public card as it was last served, and since when it has been so.
+        # The bytes of the public card as last served, and since when they have been the same.
         self._served: tuple[bytes, float] = (b"", 0.0)
 
     def public(self) -> Json:
-        """The card that everybody may read."""
+        """Return the public card; it needs no key."""
         return self._signed(self._card(list_public_skills(self._means, self._workspace_id)))
 
     def extended(self, roles: Sequence[Role]) -> Json:
-        """The card for a caller that has shown a key."""
+        """Return the card for an authenticated caller."""
         return self._signed(self._card(roles))
 
     def answer(self, exchange: Exchange) -> None:
-        """Serve the public card: cached by its hash and its time."""
+        """Serve the public card, with ETag and Last-Modified."""
         body = msgspec.json.encode(self.public())
         if self._served[0] != body:
-            # Headers have whole seconds: a card that changed again within one is of the next.
+            # Last-Modified has whole seconds: a card that changes twice within one second gets the next second.
             self._served = body, max(time.time(), int(self._served[1]) + 1)
         etag = b'"%b"' % sha256(body).hexdigest()[:32].encode()
         headers = [
@@ -75,17 +75,17 @@ class Cards:
     def _card(self, roles: Sequence[Role]) -> Json:
         config = self._means.config
         url = config.public_url
-        places = [("JSONRPC", f"{url}/a2a", "1.0"), ("HTTP+JSON", f"{url}/a2a", "1.0")]
-        places += [("GRPC", self.grpc_url, "1.0")] if self.grpc_url else []
+        interfaces = [("JSONRPC", f"{url}/a2a", "1.0"), ("HTTP+JSON", f"{url}/a2a", "1.0")]
+        interfaces += [("GRPC", self.grpc_url, "1.0")] if self.grpc_url else []
         if serves_older():
-            places += [("JSONRPC", f"{url}/a2a", "0.3"), ("HTTP+JSON", f"{url}/a2a", "0.3")]
-            places += [("GRPC", self.grpc_url, "0.3")] if self.grpc_url else []
+            interfaces += [("JSONRPC", f"{url}/a2a", "0.3"), ("HTTP+JSON", f"{url}/a2a", "0.3")]
+            interfaces += [("GRPC", self.grpc_url, "0.3")] if self.grpc_url else []
         card: Json = {
             "name": config.a2a.name,
             "description": config.a2a.description,
             "supportedInterfaces": [
                 {"url": place, "protocolBinding": binding, "protocolVersion": version}
-                for binding, place, version in places
+                for binding, place, version in interfaces
             ],
             "version": __version__,
             "documentationUrl": f"{url}/docs",
@@ -96,7 +96,8 @@ class Cards:
                 "extensions": [
                     {
                         "uri": LEDGER,
-                        "description": "Sequence, event id, position and receipt of each object; lineage of each task.",
+                        "description": "Sequence, event id, position, receipt and extensions of each object; "
+                        "lineage of each task.",
                     }
                 ],
             },
@@ -123,7 +124,7 @@ class Cards:
         return card
 
     def _signed(self, card: Json) -> Json:
-        """The card with a signature whose key is in this server's `/.well-known/jwks.json`."""
+        """Return the card with a signature; the key is in this server's `/.well-known/jwks.json`."""
         tokens = self._means.tokens
         header = {
             "alg": "EdDSA",
@@ -136,7 +137,7 @@ class Cards:
         return card | {"signatures": [{"protected": protected, "signature": signature}]}
 
 
-# Every workspace takes tasks, whatever roles it has.
+# The skill of a card without roles: every workspace accepts tasks.
 _ANY_SKILL = {
     "id": "task",
     "name": "Work on a task",
@@ -146,15 +147,15 @@ _ANY_SKILL = {
 
 
 def _is_known(headers: Mapping[bytes, bytes], etag: bytes, since: float) -> bool:
-    """Whether a reader has the card already; its hash decides before its time does (RFC 9110)."""
+    """Return whether the client has this card already; If-None-Match takes precedence (RFC 9110)."""
     if b"if-none-match" in headers:
-        known = [one.strip().removeprefix(b"W/") for one in headers[b"if-none-match"].split(b",")]
+        known = [tag.strip().removeprefix(b"W/") for tag in headers[b"if-none-match"].split(b",")]
         return etag in known or b"*" in known
     try:
         seen = parsedate_to_datetime(headers.get(b"if-modified-since", b"").decode("latin-1"))
     except ValueError:
         return False
-    # A time in a header has whole seconds.
+    # If-Modified-Since has whole seconds.
     return int(since) <= seen.timestamp()
 
 
@@ -169,7 +170,7 @@ def _skill(role: Role) -> Json:
 
 
 def _without_empty(value: Any) -> Any:
-    """A card as signers write it: without what is empty."""
+    """Return the card without empty values, as A2A signatures require."""
     if isinstance(value, dict):
         return {name: part for name, item in value.items() if (part := _without_empty(item)) not in ({}, [], "")}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Clients of A2A 0.3, by the official SDK's translation to 1.0 (extra `redkey[a2a]`)."""
+"""Support for clients of A2A 0.3: the official SDK translates them to 1.0 (extra `redkey[a2a]`)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _STATE = "redkey_call"
 
 @cache
 def serves_older() -> bool:
-    """True when the extra is installed that clients of 0.3 need."""
+    """Return whether the packages for clients of 0.3 are installed."""
     return (
         find_spec("a2a") is not None and find_spec("starlette") is not None and find_spec("sse_starlette") is not None
     )
 
 
 class OlderRpc:
-    """Answers JSON-RPC requests of version 0.3; it is built with the first of them."""
+    """Answers JSON-RPC requests of version 0.3; the SDK is imported at the first one."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -51,7 +51,7 @@ def _application(gateway: Gateway) -> Callable[..., Any]:
     from redkey.a2a.handler import CALL, LedgerHandler
 
     class Builder(ServerCallContextBuilder):
-        """The caller was admitted before: it comes with the request."""
+        """Takes the caller from the request's state: it was authenticated before."""
 
         def build(self, request: Request) -> ServerCallContext:
             state = {CALL: request.scope["state"][_STATE], "headers": dict(request.headers)}
@@ -90,7 +90,7 @@ OLDER_ROUTES = tuple(
 
 
 class OlderRest:
-    """Does what HTTP+JSON requests of version 0.3 ask for; errors are those of the gateway."""
+    """Runs HTTP+JSON requests of version 0.3 and raises the gateway's errors."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -99,18 +99,18 @@ class OlderRest:
     async def run(
         self, exchange: Exchange, call: Call, route: OlderRoute, named: Mapping[str, str], body: bytes
     ) -> Any:
-        """The reply to a request whose body was read."""
+        """Return the reply to a request whose body was read."""
         try:
-            return await getattr(self._built(), route.name)(*_asked(exchange, call, named, body))
+            return await getattr(self._built(), route.name)(*_request_and_context(exchange, call, named, body))
         except Exception as error:
             raise _failure(error) from error
 
     async def events(
         self, exchange: Exchange, call: Call, route: OlderRoute, named: Mapping[str, str], body: bytes
     ) -> AsyncIterator[Event]:
-        """The stream that a request asks for. That version has no ids to resume by."""
+        """Yield the events of a stream. Streams of 0.3 have no event ids, so they cannot be resumed."""
         try:
-            async for found in getattr(self._built(), route.name)(*_asked(exchange, call, named, body)):
+            async for found in getattr(self._built(), route.name)(*_request_and_context(exchange, call, named, body)):
                 yield Event("", found)
         except Exception as error:
             raise _failure(error) from error
@@ -125,8 +125,8 @@ class OlderRest:
         return self._handler
 
 
-def _asked(exchange: Exchange, call: Call, named: Mapping[str, str], body: bytes) -> tuple[Any, Any]:
-    """A request and its context as the SDK's handler takes them."""
+def _request_and_context(exchange: Exchange, call: Call, named: Mapping[str, str], body: bytes) -> tuple[Any, Any]:
+    """Build the request and the context that the SDK's handler expects."""
     from a2a.server.context import ServerCallContext
     from starlette.requests import Request
 
@@ -143,17 +143,17 @@ def _asked(exchange: Exchange, call: Call, named: Mapping[str, str], body: bytes
         "headers": list(exchange.headers.items()),
         "path_params": dict(named),
     }
-    # The version was looked at before; the SDK knows none but a header.
+    # The version was checked before; the SDK reads it from a header only.
     return Request(scope, receive), ServerCallContext(state={CALL: call, "headers": {"A2A-Version": "0.3"}})
 
 
 def _failure(error: Exception) -> A2aError:
-    """An error of the SDK or of its parsers in the words of the gateway."""
+    """Translate an error of the SDK or of its parsers into an error of the gateway."""
     from a2a.utils.errors import A2AError
     from google.protobuf.json_format import ParseError
 
     if isinstance(error, A2AError):
-        # The handler over the ledger keeps the error that it translated.
+        # LedgerHandler keeps the original error as the cause.
         if error.__cause__ is not None:
             return translated(error.__cause__)
         return refused(type(error).__name__, error.message)

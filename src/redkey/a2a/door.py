@@ -1,4 +1,4 @@
-"""The door of A2A inside `redkey serve`: `/a2a` for both HTTP bindings, and gRPC where a port is configured."""
+"""A2A inside `redkey serve`: `/a2a` for both HTTP bindings, and a gRPC port if one is configured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = structlog.get_logger("redkey.a2a")
 
 
 class A2aDoor:
-    """Every transport of A2A over one gateway."""
+    """All transports of A2A over one gateway."""
 
     def __init__(self, means: Means, authenticator: Authenticator, workspace_id: str) -> None:
         self._settings, self._host = means.config.a2a, means.config.host
@@ -39,30 +39,31 @@ class A2aDoor:
         self._rpc = RpcFace(self._face, self._gateway, operations, OlderRpc(self._gateway) if serves_older() else None)
         self._rest = RestFace(self._face, self._gateway, operations)
         self._grpc: GrpcFace | None = None
-        # Where gRPC listens; empty where it does not.
+        # The address of the gRPC port; empty if there is none.
         self.grpc_address = ""
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-        """Answer a request: `/a2a` and `/a2a/QUEUE` by JSON-RPC, what is below them by HTTP+JSON."""
+        """Answer a request: `/a2a` and `/a2a/QUEUE` are JSON-RPC, the paths below them are HTTP+JSON."""
         if exchange.path == CARD_PATH and exchange.method in ("GET", "HEAD"):
             self._cards.answer(exchange)
             return None
         path = exchange.path.removeprefix(PREFIX).rstrip("/")
-        if exchange.method == "POST" and path.count("/") <= 1 and not self._rest.knows(path):
+        is_operation = bool(path) and self._rest.knows(path)
+        if exchange.method == "POST" and path.count("/") <= 1 and not is_operation:
             return self._rpc(exchange, path.removeprefix("/"))
         if path.startswith("/v1/") and serves_older() and is_older(version_of(exchange.headers, exchange.query)):
             return self._rest.answer_older(exchange, path)
         tenant = ""
-        if path and not self._rest.knows(path):
+        if path and not is_operation:
             tenant, _, rest = path.removeprefix("/").partition("/")
             path = "/" + rest
         return self._rest(exchange, path, tenant)
 
     async def start(self) -> None:
-        """Listen for gRPC where it is configured."""
+        """Listen for gRPC if a port is configured."""
         if self._settings.grpc_port is None:
             return
-        # gRPC and the SDK take a third of a second to import.
+        # Importing gRPC and the SDK takes a third of a second.
         from redkey.a2a.grpc_face import GrpcFace
 
         host = f"[{self._host}]" if ":" in self._host else self._host

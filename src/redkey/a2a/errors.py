@@ -1,4 +1,4 @@
-"""Errors as A2A names them: for each its JSON-RPC code, HTTP status, gRPC status and reason."""
+"""The errors of A2A, each with its JSON-RPC code, HTTP status, gRPC status and reason."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from redkey.services.use_case import InsufficientScope
 _DOMAIN = "a2a-protocol.org"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
-# What JSON-RPC has no number for: the HTTP status says it, and the reason names it.
+# The JSON-RPC code of errors that A2A has no code for; the HTTP status and the reason tell them apart.
 _SERVER_ERROR = -32000
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """One kind of error on every transport; `name` is the class of the official SDK."""
+    """One kind of error on every transport; `name` is its class in the official SDK."""
 
     name: str
     rpc: int
@@ -69,7 +69,7 @@ _OF_STATUS = {
 
 
 class A2aError(RedKeyError):
-    """A request that is refused in the words of A2A; nothing is recorded."""
+    """An A2A request was refused; nothing was recorded."""
 
     code = "a2a_refused"
 
@@ -87,7 +87,7 @@ class A2aError(RedKeyError):
 
     @property
     def details(self) -> list[dict[str, Any]]:
-        """The typed details of the error, the same on every transport."""
+        """The details of the error (google.rpc types), the same on every transport."""
         metadata = {"code": self.redkey_code} if self.redkey_code else {}
         found: list[dict[str, Any]] = [
             {"@type": _ERROR_INFO, "reason": self.kind.reason, "domain": _DOMAIN, "metadata": metadata}
@@ -98,36 +98,36 @@ class A2aError(RedKeyError):
         return found
 
     def as_rpc(self) -> dict[str, Any]:
-        """The error object of JSON-RPC."""
+        """Return the error object of JSON-RPC."""
         return {"code": self.kind.rpc, "message": self.message, "data": self.details}
 
     def as_rest(self) -> dict[str, Any]:
-        """The body of HTTP+JSON (AIP-193)."""
+        """Return the error body of HTTP+JSON (AIP-193)."""
         kind = self.kind
         return {"error": {"code": kind.http, "status": kind.grpc, "message": self.message, "details": self.details}}
 
     def as_older_rest(self) -> dict[str, Any]:
-        """The body of HTTP+JSON 0.3: beside the newer form the name of the error, which clients of it read."""
+        """Return the error body of HTTP+JSON 0.3: the newer form, plus the error's name, which its clients read."""
         return self.as_rest() | {"type": self.kind.name, "message": self.message}
 
     @property
     def is_transport(self) -> bool:
-        """True when JSON-RPC, too, says it by the HTTP status: who may call, and whether the server can answer."""
+        """Whether JSON-RPC reports it by the HTTP status too: authentication, authority, overload and the like."""
         return self.kind.rpc == _SERVER_ERROR
 
 
 def refused(name: str, message: str, *violations: tuple[str, str]) -> A2aError:
-    """An error of A2A, by its name; `violations` are fields and what is wrong with them."""
+    """Build an A2A error by its name; `violations` are pairs of a field and its problem."""
     return A2aError(_KINDS[name], message, violations=violations)
 
 
 def invalid(message: str, field: str, problem: str) -> A2aError:
-    """A parameter that is wrong."""
+    """Build an InvalidParams error for one field."""
     return refused("InvalidParamsError", message, (field, problem))
 
 
 def translated(error: BaseException, *, cancels: bool = False) -> A2aError:
-    """An error of RedKey in the words of A2A; what is not in its tree is a fault of ours."""
+    """Translate any error into an A2A error; unexpected exceptions become InternalError."""
     if isinstance(error, A2aError):
         return error
     if isinstance(error, JsonRefused):

@@ -1,10 +1,11 @@
-"""What the two HTTP faces of A2A share: who calls, in which version, with what body; and streams of events."""
+"""What both HTTP bindings of A2A share: authentication, version, body, replies and event streams."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
@@ -36,35 +37,35 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Face:
-    """Admits callers and reads their requests."""
+    """Authenticates callers and reads their requests."""
 
     def __init__(self, means: Means, authenticator: Authenticator) -> None:
         self.means, self._authenticator = means, authenticator
 
     def admit(self, headers: Mapping[bytes, bytes], address: str, tenant: str = "") -> Call:
-        """The holder of a key, and what came beside the request; Declined without a valid key."""
-        principal, _ = self._authenticator.admit(headers, address, looks=False)
+        """Authenticate the caller from headers or metadata; Declined without a valid key."""
+        principal, _ = self._authenticator.admit(headers, address, reads=False)
         caller, beside = Caller(self.means), Caller(self.means)
         caller.authenticated(principal)
         beside.authenticated(principal)
-        asked = _text(headers, b"a2a-extensions") or _text(headers, b"x-a2a-extensions")
+        requested = _text(headers, b"a2a-extensions") or _text(headers, b"x-a2a-extensions")
         return Call(
             caller,
             beside,
             tenant,
             _idempotency_key(headers),
             _text(headers, b"last-event-id")[:64],
-            frozenset(uri for uri in map(str.strip, asked.split(",")) if uri in EXTENSIONS),
+            frozenset(uri for uri in map(str.strip, requested.split(",")) if uri in EXTENSIONS),
         )
 
     def call(self, exchange: Exchange, tenant: str = "") -> Call:
-        """As `admit`, for a request by HTTP."""
+        """Authenticate the caller of an HTTP request."""
         call = self.admit(exchange.headers, exchange.connection.address, tenant)
         exchange.connection.authenticated()
         return call
 
     async def body(self, exchange: Exchange, caller: Caller, *, optional: bool = False) -> Any:
-        """The JSON of a request, within the bounds of the server; an optional body may be empty."""
+        """Read and decode the JSON body, up to the server's size limit; an optional body may be empty."""
         data, limit = await self.received(exchange), self.means.config.limits.body_bytes
         if optional and not data:
             return {}
@@ -76,13 +77,13 @@ class Face:
         return await caller.beside(lambda: decode(data, size_limit=limit))
 
     async def received(self, exchange: Exchange) -> bytes:
-        """The body of a request as it came, within the bounds of the server."""
+        """Read the raw body, up to the server's size limit."""
         limit = self.means.config.limits.body_bytes
         data = exchange.take_whole(limit)
         return await read_body(exchange, limit) if data is None else data
 
     def begin(self, exchange: Exchange, tenant: str) -> tuple[Call, Any] | None:
-        """The caller and the JSON of a request that has been received whole and is small; None otherwise."""
+        """Return caller and JSON of a small request that has arrived completely; None for any other request."""
         size = exchange.headers.get(b"content-length", b"")
         if not size.isdigit() or int(size) > LARGE_BYTES or exchange.more:
             return None
@@ -100,7 +101,7 @@ class Face:
         answer: Callable[[Any], None],
         fail: Callable[[Exception], None],
     ) -> None:
-        """Submit a command; `answer` gets its reply once it is durable, `fail` why it was refused."""
+        """Submit a command; call `answer` with its reply once it is durable, or `fail` with the error."""
 
         def done(outcome: Outcome | RedKeyError) -> None:
             try:
@@ -122,7 +123,7 @@ def check_media(exchange: Exchange) -> None:
 
 
 def version_of(headers: Mapping[bytes, bytes], query: bytes = b"") -> str:
-    """The version that a request speaks, `0.3` when it says nothing."""
+    """Return the A2A version of a request; `0.3` if it names none."""
     stated = _text(headers, b"a2a-version")
     if not stated and query:
         stated = parse_qs(query.decode("latin-1")).get("A2A-Version", [""])[0]
@@ -130,31 +131,32 @@ def version_of(headers: Mapping[bytes, bytes], query: bytes = b"") -> str:
 
 
 def is_older(version: str) -> bool:
-    """True for 0.3; patch numbers do not matter."""
+    """Return whether the version is 0.3; the patch number is ignored."""
     return _minor_of(version) == "0.3"
 
 
 def check_version(version: str) -> None:
-    """Refuse versions that are not spoken here: another minor number is another version."""
+    """Refuse versions other than 1.0; a different minor number is a different version."""
     if _minor_of(version) != VERSION:
         text = f"A2A {version[:16]} is not spoken here: send A2A-Version: {VERSION}, or 0.3 where the card offers it."
         raise refused("VersionNotSupportedError", text)
 
 
 def check_older(version: str) -> None:
-    """Refuse what is not 0.3 at a place that speaks only that."""
+    """Refuse versions other than 0.3."""
     if not is_older(version):
         raise refused("VersionNotSupportedError", f"A2A {version[:16]} is not spoken here; 0.3 is.")
 
 
+@lru_cache(64)
 def _minor_of(version: str) -> str:
-    """Major and minor number of a version; empty for text that is no version."""
+    """Return major and minor number of a version; empty if the text is not a version."""
     found = _VERSION.fullmatch(version)
     return found[1] if found is not None else ""
 
 
 def converted(value: Any, kind: type[Request]) -> Request:
-    """A request as its struct; InvalidParams with the field that is wrong."""
+    """Convert JSON values to a request struct; InvalidParams names the wrong field."""
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as cause:
@@ -164,14 +166,20 @@ def converted(value: Any, kind: type[Request]) -> Request:
 
 
 def extension_headers(call: Call | None) -> Headers:
-    """Which extensions the answer uses."""
+    """Return the header that lists the extensions used by the answer."""
     return [(b"a2a-extensions", ", ".join(sorted(call.extensions)).encode())] if call and call.extensions else []
 
 
 def reply(exchange: Exchange, status: int, value: Any, media: str, headers: Headers) -> None:
     """Answer with JSON."""
-    lines = header_lines([(b"content-type", media.encode()), *SECURITY, *headers])
-    exchange.reply(status, lines, _encode(value))
+    head = _common_head(media)
+    exchange.reply(status, head + header_lines(headers) if headers else head, _encode(value))
+
+
+@cache
+def _common_head(media: str) -> bytes:
+    """Return the header lines that every answer with this media type has."""
+    return header_lines([(b"content-type", media.encode()), *SECURITY])
 
 
 async def stream(
@@ -182,7 +190,7 @@ async def stream(
     headers: Headers,
     quiet_seconds: float,
 ) -> None:
-    """Send events as they come. An error before the first one is raised; a later one is an event."""
+    """Stream events as they arrive. An error before the first event is raised; a later one is sent as an event."""
     first = await anext(aiter(events))
 
     def frame(event: Event) -> bytes:
@@ -223,7 +231,7 @@ async def stream(
 
 
 def report(exchange: Exchange, error: Exception, failure: A2aError) -> None:
-    """Log what is a fault of ours."""
+    """Log errors of the server itself."""
     if failure.kind.http >= 500 and failure.kind.http != 503:
         _log.error("request failed", path=exchange.path, exc_info=error)
 

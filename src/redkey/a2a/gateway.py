@@ -1,7 +1,7 @@
 """The operations of A2A over RedKey's use cases, the same for every transport.
 
-A transport parses a request into the structs of `redkey.a2a.requests`, makes a `Call` of who asks, and renders what
-comes back: JSON values in the shapes of the protocol, or a stream of them with positions.
+A transport parses a request into the structs of `redkey.a2a.requests`, builds a `Call` for its caller, and encodes what
+the gateway returns: JSON values in the shapes of the protocol, or a stream of events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from redkey.wire.times import parse_time
 
 Json = dict[str, Any]
 
-# A send is the same request on every transport: its idempotency key is bound to the message alone.
+# One idempotency scope for all transports, so a send may be repeated over another transport.
 _SEND = Operation("a2a_send_message", "POST", "/a2a/message:send", PRODUCE)
 _POSITION = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z")
@@ -46,17 +46,17 @@ class Gateway:
     """RedKey as an A2A agent."""
 
     def __init__(self, default_queue: str, card: Callable[[Sequence[Role]], Json]) -> None:
-        """`card` writes the extended card of a workspace with these roles."""
+        """`card` builds the extended card for a workspace with these roles."""
         self._default_queue, self._card = default_queue, card
 
     async def extended_card(self, call: Call, request: requests.Nothing) -> Json:
-        """The card for a caller that has shown its key."""
+        """Return the extended card of the caller's workspace."""
         return self._card(list_skills(call.caller))
 
     # Messages.
 
     async def send(self, call: Call, request: requests.SendMessage) -> Json:
-        """Create or continue a task; wait until it has ended or needs its client, unless told not to."""
+        """Create or continue a task. Wait until it ends or needs its client, unless `returnImmediately` is set."""
         configuration = request.configuration or requests.Configuration()
         _check_history(configuration.history_length)
         sighted = await self._take(call, request)
@@ -65,9 +65,9 @@ class Gateway:
         return {"task": shown_task(call, sighted, configuration.history_length)}
 
     def send_at_once(self, call: Call, request: requests.SendMessage) -> Pending[Json] | None:
-        """The reply to a message that only creates a task; None when it needs more than one command, or waits.
+        """Return the pending reply of a message that needs exactly one command; None for every other message.
 
-        Such a request costs no task of the event loop, as `POST /queues/{id}/tasks` does not.
+        The caller can answer it from a callback, without a task of the event loop, like `POST /queues/{id}/tasks`.
         """
         configuration, message = request.configuration, request.message
         if configuration is None or not configuration.return_immediately or message.task_id or call.caller.is_large:
@@ -81,6 +81,7 @@ class Gateway:
         length = configuration.history_length
         _check_history(length)
         sent = messages.read_message(request)
+        _extend(call, message.metadata, "message.metadata")
         pending = a2a_tasks.create_task(call.caller, queue, self._task(call, request, sent), sent)
         if not isinstance(pending, Pending):
             pending.close()
@@ -97,12 +98,12 @@ class Gateway:
         return messages.new_task(request, sent, (skill,) if skill else (), context)
 
     async def stream(self, call: Call, request: requests.SendMessage) -> AsyncIterator[Event]:
-        """As `send`, with every update as it comes, until the task has ended or needs its client."""
+        """Create or continue a task and yield its updates until it ends or needs its client."""
         configuration = request.configuration or requests.Configuration()
         _check_history(configuration.history_length)
         sighted, skipped = await self._take(call, request), 0
         if call.last_event_id:
-            # The same message again, under its idempotency key: go on where the stream broke.
+            # The client repeats its message under its idempotency key: continue where its stream broke.
             sighted, skipped = self._resumed(call, sighted.task.task_id)
         yield first_event(call, sighted, skipped, configuration.history_length)
         if sighted.task.interrupted and not call.last_event_id:
@@ -120,16 +121,17 @@ class Gateway:
             body = _encode([message, request.configuration, request.metadata])
             caller.identify(_SEND, call.idempotency_key, tenant.encode(), body)
         try:
+            _extend(call, message.metadata, "message.metadata")
             if message.task_id:
                 sighted = await self._continue(call, request, sent)
             else:
                 sighted = await self._create(call, request, sent, tenant)
             wanted = request.configuration and request.configuration.task_push_notification_config
             if wanted:
-                # Everything after the task as it is answered here is sent.
+                # Push every update after the state that this reply shows.
                 await push_configs.set_config(call, wanted, sighted.task.task_id, sighted.sequence)
         except Refused as error:
-            # A key whose answer is no longer kept is named as such.
+            # If the stored answer of this idempotency key has expired, report that instead.
             repeats.answer_before(caller, error)
             raise
         return sighted
@@ -159,7 +161,7 @@ class Gateway:
                 raise invalid(
                     "The tenant names no queue.", "tenant", f"there is no queue {queue} in this workspace"
                 ) from None
-        # The queue of those who name none is created for the first of them.
+        # The default queue is created for the first message that needs it.
         try:
             await call.beside.settled(queues.create_queue(call.beside, NewQueue(name="A2A", id=queue)))
         except Refused as error:
@@ -168,7 +170,7 @@ class Gateway:
         return await caller.reply(a2a_tasks.create_task(caller, queue, task, sent))
 
     async def _settled(self, call: Call, sighted: Sighted) -> Sighted:
-        """The task once it has ended or needs its client; as it is when the server stops before that."""
+        """Wait until the task ends or needs its client; return it as it is if the server stops first."""
         if sighted.task.closed or sighted.task.interrupted:
             return sighted
         async for told in a2a_tasks.follow_task(call.caller, sighted):
@@ -179,12 +181,12 @@ class Gateway:
     # Tasks.
 
     async def get_task(self, call: Call, request: requests.GetTask) -> Json:
-        """One task."""
+        """Return one task."""
         _check_history(request.history_length)
         return shown_task(call, a2a_tasks.get_task(call.caller, request.id), request.history_length)
 
     async def list_tasks(self, call: Call, request: requests.ListTasks) -> Json:
-        """Tasks of the workspace, newest status first."""
+        """List tasks of the workspace, newest status first."""
         _check_history(request.history_length)
         size = _PAGE if request.page_size is None else request.page_size
         if not 1 <= size <= requests.MAX_PAGE:
@@ -195,7 +197,7 @@ class Gateway:
         context = request.context_id and messages.ledger_context(request.context_id, "")
         wanted = Wanted(context or "", _state(request.status), _time(request.status_timestamp_after))
         found, following, total = await a2a_tasks.list_tasks(call.caller, wanted, int(token or 0), size)
-        tasks = [shown_task(call, one, request.history_length) for one in found]
+        tasks = [shown_task(call, sighted, request.history_length) for sighted in found]
         if not request.include_artifacts:
             tasks = [{name: value for name, value in task.items() if name != "artifacts"} for task in tasks]
         return {
@@ -209,16 +211,18 @@ class Gateway:
         """Cancel a task that has not ended."""
         caller = call.caller
         if call.idempotency_key:
-            caller.identify(a2a_tasks.cancel_task.operation, call.idempotency_key, request.id.encode(), b"a2a")
+            body = _encode(request.metadata) if request.metadata else b"a2a"
+            caller.identify(a2a_tasks.cancel_task.operation, call.idempotency_key, request.id.encode(), body)
         try:
+            _extend(call, request.metadata, "metadata")
             return shown_task(call, await caller.reply(a2a_tasks.cancel_task(caller, request.id)), None)
         except RedKeyError as error:
             raise translated(error, cancels=True) from None
 
     async def subscribe(self, call: Call, request: requests.NamedTask) -> AsyncIterator[Event]:
-        """A task as it is, then every update once, in order, until it has ended.
+        """Yield the task as it is now, then every update once, in order, until the task ends.
 
-        With the id of the last event that a client got, the task as it was then, and everything since.
+        With the event id that a client received last, start from the task as it was then.
         """
         sighted, skipped = self._resumed(call, request.id)
         if sighted.task.closed:
@@ -228,7 +232,7 @@ class Gateway:
             yield shown_event(call, told)
 
     def _resumed(self, call: Call, task_id: str) -> tuple[Sighted, int]:
-        """The task where a client left it, and how many objects of the next record it got."""
+        """Return the task as the client last saw it, and how many objects of the next record it already has."""
         if not call.last_event_id:
             return a2a_tasks.get_task(call.caller, task_id), 0
         found = _POSITION.fullmatch(call.last_event_id)
@@ -236,6 +240,13 @@ class Gateway:
             raise invalid("The last event id cannot be read.", "Last-Event-ID", "the id of an event of this stream")
         sequence, skipped = int(found[1]), int(found[2] or 0)
         return a2a_tasks.get_task(call.caller, task_id, sequence - 1 if skipped else sequence), skipped
+
+
+def _extend(call: Call, metadata: dict[str, Any] | None, place: str) -> None:
+    """Give the request's own record the data that came for it."""
+    extensions = messages.wanted_extensions(metadata, place)
+    if extensions:
+        call.caller.extensions = call.caller.extended(extensions)
 
 
 def _check_history(length: int | None) -> None:

@@ -1,4 +1,4 @@
-"""A2A by gRPC, on a port of its own, by the official SDK (extra `redkey[a2a]`)."""
+"""The gRPC binding of A2A, on its own port, with the official SDK (extra `redkey[a2a]`)."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class GrpcFace:
         options = [("grpc.max_receive_message_length", body_bytes), ("grpc.so_reuseport", 0)]
         self._server = grpc.aio.server(options=options)
         handler = LedgerHandler(gateway)
-        # What protoc generates is without types.
+        # The code that protoc generates has no type annotations.
         add: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
         add(_Handler(handler, _Builder(face)), self._server)
         add_older: Any = a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server
         add_older(_OlderHandler(handler, _Builder(face, older=True)), self._server)
 
     async def start(self) -> int:
-        """Listen; the port."""
+        """Start to listen and return the port."""
         try:
             port: int = self._server.add_insecure_port(self._address)
         except RuntimeError as cause:
@@ -49,12 +49,12 @@ class GrpcFace:
         return port
 
     async def stop(self) -> None:
-        """Let calls that are being answered end, and cut the others."""
+        """Stop: give running calls some seconds to finish, then cancel them."""
         await self._server.stop(_STOP_SECONDS)
 
 
 class _Builder(GrpcServerCallContextBuilder):
-    """Who calls, from the metadata of a call."""
+    """Authenticates a caller from the metadata of its call."""
 
     def __init__(self, face: Face, *, older: bool = False) -> None:
         self._face, self._older = face, older
@@ -68,7 +68,7 @@ class _Builder(GrpcServerCallContextBuilder):
             if self._older:
                 face.check_older(stated)
             else:
-                # A call that says nothing speaks 0.3, whose service has another name.
+                # A call without a version is one of 0.3, whose service has another name.
                 face.check_version(stated)
             call = self._face.admit(headers, _address(context.peer()))
         except Exception as error:
@@ -79,7 +79,7 @@ class _Builder(GrpcServerCallContextBuilder):
 
 
 class _Handler(GrpcHandler):
-    """The SDK's handler, with a status for each refusal of the server itself."""
+    """The SDK's handler, with the right gRPC status for errors that A2A itself does not define."""
 
     async def abort_context(self, error: A2AError, context: Any) -> None:
         if isinstance(error, TransportError):
@@ -88,7 +88,7 @@ class _Handler(GrpcHandler):
 
 
 class _OlderHandler(CompatGrpcHandler):
-    """The same for version 0.3."""
+    """The same handler for version 0.3."""
 
     async def abort_context(self, error: A2AError, context: Any) -> None:
         if isinstance(error, TransportError):
@@ -97,7 +97,7 @@ class _OlderHandler(CompatGrpcHandler):
 
 
 async def _abort(failure: A2aError, context: Any) -> NoReturn:
-    """End a call; this raises."""
+    """End a call with an error status; this always raises."""
     code = getattr(grpc.StatusCode, failure.kind.grpc, grpc.StatusCode.UNKNOWN)
     status = status_pb2.Status(code=code.value[0], message=failure.message)
     detail = any_pb2.Any()
@@ -111,5 +111,5 @@ async def _abort(failure: A2aError, context: Any) -> NoReturn:
 
 
 def _address(peer: str) -> str:
-    """The address of a caller such as `ipv4:127.0.0.1:5000` or `ipv6:%5B::1%5D:5000`."""
+    """Return the IP address in a gRPC peer such as `ipv4:127.0.0.1:5000` or `ipv6:%5B::1%5D:5000`."""
     return peer.partition(":")[2].rpartition(":")[0].replace("%5B", "").replace("%5D", "")

@@ -1,4 +1,4 @@
-"""A message on its way in: what of it becomes the task, what workers read, and what is kept as it was sent."""
+"""Incoming messages: checked, then turned into a task, the parts that workers read, and the stored original."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from redkey.a2a.errors import invalid, refused
 from redkey.a2a.requests import Configuration, Part, SendMessage
 from redkey.services.use_cases.a2a_tasks import Sent
 from redkey.shapes.tasks import NewTask
-from redkey.wire.a2a import CONTEXT
+from redkey.wire.a2a import CONTEXT, LEDGER
 
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+*-]+(\s*;.*)?")
+# Parameters in other spellings are left out of what workers read; the message itself is kept as it was sent.
+_KEPT_MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(?:; ?[A-Za-z0-9_-]+=[A-Za-z0-9._\"-]+)*")
 _OWN_CONTEXT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,35}")
 _ANY_CONTEXT = re.compile(r"(?=.{3,40}$)[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z0-9._-]*")
 _TASK_ID = re.compile(r"task_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _TITLE = 120
 _TEXT_LIMIT = 65536
 _REFERENCES = 4
-# The key under which a message or a request names the skill it wants.
+# The metadata key by which a message or a request names the skill it wants.
 SKILL = "skill"
-# Data of the ledger travels under this extension, all of it as strings: to clients that ask for it, and from clients
-# that name the parent or the correlation of a task.
-LEDGER = "urn:redkey:a2a:ledger:1"
 
 
 def read_message(request: SendMessage) -> Sent:
-    """What a message says, checked; A2aError when a part is not supported."""
+    """Check a message and extract its text, files and parts; A2aError if a part is not supported."""
     message = request.message
     if message.role != "ROLE_USER":
         raise invalid("A client sends messages with the role ROLE_USER.", "message.role", "not ROLE_USER")
@@ -58,7 +57,7 @@ def read_message(request: SendMessage) -> Sent:
 
 
 def new_task(request: SendMessage, sent: Sent, roles: tuple[str, ...], context_id: str) -> NewTask:
-    """The task that a message asks for: its words are title and description, its data and files the input."""
+    """Build the task that a message asks for: text becomes title and description, data and files the input."""
     first = next((line.strip() for line in sent.text.splitlines() if line.strip()), "")
     title = first if len(first) <= _TITLE else first[: _TITLE - 1].rstrip() + "…"
     references = request.message.reference_task_ids or ()
@@ -76,6 +75,7 @@ def new_task(request: SendMessage, sent: Sent, roles: tuple[str, ...], context_i
     parent = _lineage(request, "parentTaskId")
     if parent and not _TASK_ID.fullmatch(parent):
         raise invalid("The parent task does not exist.", _place("parentTaskId"), "there is no such task")
+    correlation = _lineage(request, "correlationId")
     kind, _, named = context_id.partition(":")
     return NewTask(
         title=title or "A2A message",
@@ -86,12 +86,13 @@ def new_task(request: SendMessage, sent: Sent, roles: tuple[str, ...], context_i
         workflow_id=named if kind == "workflow" else None,
         reference_task_ids=tuple(references),
         parent_task_id=parent or None,
+        correlation_id=ledger_context(correlation, "", _place("correlationId")) if correlation else "",
         completion_criteria=_criteria(request.configuration),
     )
 
 
-def ledger_context(context_id: str | None, generated: str) -> str:
-    """A context as the ledger names it: one of RedKey's own by its full name, any other under the prefix of A2A."""
+def ledger_context(context_id: str | None, generated: str, place: str = "contextId") -> str:
+    """Return the ledger's name of a context: a context of RedKey stays as it is, any other gets the prefix of A2A."""
     if not context_id:
         return CONTEXT + generated
     if _OWN_CONTEXT.fullmatch(context_id):
@@ -99,24 +100,33 @@ def ledger_context(context_id: str | None, generated: str) -> str:
     if _ANY_CONTEXT.fullmatch(context_id) and not context_id.startswith(CONTEXT):
         return context_id
     text = "1 to 36 letters, digits, dots, dashes and underscores, or a context of this workspace such as workflow:ID"
-    raise refused("InvalidParamsError", "This contextId is not accepted.", ("contextId", text))
+    raise refused("InvalidParamsError", f"This {place.rpartition('.')[2]} is not accepted.", (place, text))
 
 
 def wanted_context(request: SendMessage) -> str:
-    """The context of a message that begins a task; its correlation is another name of it."""
-    context, correlation = request.message.context_id or "", _lineage(request, "correlationId")
-    if context and correlation and context != correlation:
-        raise invalid("A task has one context.", _place("correlationId"), "not the contextId of the message")
-    return context or correlation
+    """Return the context that a new task's message names: its context id, else its correlation id."""
+    return request.message.context_id or _lineage(request, "correlationId")
 
 
 def _lineage(request: SendMessage, name: str) -> str:
-    """What a message says of its place among tasks, under the extension of the ledger."""
-    said = (request.message.metadata or {}).get(LEDGER)
-    found = said.get(name, "") if isinstance(said, dict) else ""
+    """Read `parentTaskId` or `correlationId` from the message's metadata for the ledger extension."""
+    found = _said(request.message.metadata).get(name, "")
     if not isinstance(found, str):
-        raise invalid("What a message says of its lineage is text.", _place(name), "not a string")
+        raise invalid("Parent and correlation of a message are strings.", _place(name), "not a string")
     return found
+
+
+def wanted_extensions(metadata: dict[str, Any] | None, place: str) -> dict[str, Any] | None:
+    """What a request wants to have on its record, under the extension of the ledger."""
+    found = _said(metadata).get("extensions")
+    if found is not None and not isinstance(found, dict):
+        raise invalid("Extensions are an object.", f"{place}.{LEDGER}.extensions", "not an object")
+    return found or None
+
+
+def _said(metadata: dict[str, Any] | None) -> dict[str, Any]:
+    said = (metadata or {}).get(LEDGER)
+    return said if isinstance(said, dict) else {}
 
 
 def _place(name: str) -> str:
@@ -124,7 +134,7 @@ def _place(name: str) -> str:
 
 
 def wanted_skill(request: SendMessage) -> str:
-    """The skill that a message names in its metadata, or the request in its own."""
+    """Return the skill named in the metadata of the message, else of the request."""
     for metadata in (request.message.metadata, request.metadata):
         skill = (metadata or {}).get(SKILL)
         if isinstance(skill, str) and skill:
@@ -151,10 +161,10 @@ def _check_part(part: Part, where: str) -> None:
 
 
 def _for_workers(part: Part, files: list[bytes], where: str) -> dict[str, Any]:
-    """A part as workers read it. Bytes become content of the workspace, named by their hash."""
+    """Convert a part for workers. Bytes are appended to `files` and referenced by their hash."""
     found: dict[str, Any] = {}
-    if part.media_type and ";" not in part.media_type:
-        found["mediaType"] = part.media_type
+    if part.media_type and _KEPT_MEDIA_TYPE.fullmatch(part.media_type):
+        found["media_type"] = part.media_type
     if part.filename:
         found["name"] = part.filename
     if part.text is not None:
@@ -174,7 +184,7 @@ def _for_workers(part: Part, files: list[bytes], where: str) -> dict[str, Any]:
 
 
 def _input(sent: Sent) -> Any:
-    """What a worker gets as the task's input: the data itself when there is nothing else, else all but the text."""
+    """Return the task's input: the data itself if it is the only part beside text, else all parts but the text."""
     rest = [part for part in sent.parts if part["kind"] != "text"]
     if not rest:
         return None

@@ -21,50 +21,50 @@ async def create_config(call: Call, request: requests.PushConfig) -> Json:
 
 
 async def set_config(call: Call, request: requests.PushConfig, task_id: str, after: int = 0) -> Json:
-    """Record a config; it gets every update after a record, or after its own."""
-    given = msgspec.to_builtins(request)
+    """Record a config. It gets every update after the record `after`, by default after its own record."""
+    settings = msgspec.to_builtins(request)
     for name in ("tenant", "taskId"):
-        given.pop(name, None)
-    for text in (given.get("token"), *(given.get("authentication") or {}).values()):
+        settings.pop(name, None)
+    for text in (settings.get("token"), *(settings.get("authentication") or {}).values()):
         if text and not (text.isascii() and text.isprintable()):
             raise invalid("A token or credential cannot be sent in a header.", "token", "not printable ASCII")
     if after:
-        given["after"] = after
-    return await call.beside.settled(a2a_push.set_push(call.beside, task_id, given))
+        settings["after"] = after
+    return await call.beside.settled(a2a_push.set_push(call.beside, task_id, settings))
 
 
 async def get_config(call: Call, request: requests.NamedConfig) -> Json:
-    """One push notification config of a task."""
-    for one in a2a_push.list_push(call.caller, request.task_id):
-        if one["id"] == request.id:
-            return _shown(one, request.task_id)
+    """Return one push notification config of a task."""
+    for config in a2a_push.list_push(call.caller, request.task_id):
+        if config["id"] == request.id:
+            return _shown(config, request.task_id)
     raise refused("TaskNotFoundError", "The task has no such push notification config.")
 
 
 async def list_configs(call: Call, request: requests.ListConfigs) -> Json:
-    """The push notification configs of a task, oldest first, in pages."""
+    """List the push notification configs of a task, oldest first, in pages."""
     size = requests.MAX_PAGE if request.page_size is None else request.page_size
     if not 1 <= size <= requests.MAX_PAGE:
         raise invalid(f"A page has 1 to {requests.MAX_PAGE} configs.", "pageSize", f"1 to {requests.MAX_PAGE}")
     after, found = request.page_token or "", a2a_push.list_push(call.caller, request.task_id)
     if after and not a2a_push.is_push_id(after):
         raise invalid("A page token comes from an earlier page.", "pageToken", "not a token")
-    # The ids on the ledger rise with time: a page goes on behind the last config of the one before.
-    rest = [one for one in found if one[a2a_push.PUSH_ID] > after]
-    page = [_shown(one, request.task_id) for one in rest[:size]]
+    # Ids on the ledger rise with time, so a page continues after the last id of the page before.
+    rest = [config for config in found if config[a2a_push.PUSH_ID] > after]
+    page = [_shown(config, request.task_id) for config in rest[:size]]
     following = rest[size - 1][a2a_push.PUSH_ID] if len(rest) > size else ""
     return {"configs": page} | ({"nextPageToken": following} if following else {})
 
 
 async def delete_config(call: Call, request: requests.NamedConfig) -> Json:
-    """Remove a push notification config; one that is not there stays so."""
-    for one in a2a_push.list_push(call.caller, request.task_id):
-        if one["id"] == request.id:
-            await call.caller.settled(a2a_push.remove_push(call.caller, request.task_id, one[a2a_push.PUSH_ID]))
+    """Remove a push notification config; do nothing if it does not exist."""
+    for config in a2a_push.list_push(call.caller, request.task_id):
+        if config["id"] == request.id:
+            await call.caller.settled(a2a_push.remove_push(call.caller, request.task_id, config[a2a_push.PUSH_ID]))
     return {}
 
 
 def _shown(settings: Json, task_id: str) -> Json:
-    """A config as its client set it."""
+    """Return a config as its client set it."""
     shown = {name: settings[name] for name in ("id", "url", "token", "authentication") if settings.get(name)}
     return shown | {"taskId": task_id}

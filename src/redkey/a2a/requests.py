@@ -1,6 +1,6 @@
-"""What A2A clients ask for, as structs: the messages of the protocol's definition, in its JSON names.
+"""The requests of A2A clients as structs, with the JSON names of the protocol.
 
-Fields that are not known are ignored, as the protocol asks for; null is the same as absent.
+Unknown fields are ignored, as the protocol requires; null means absent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _Id = Annotated[str, Meta(max_length=255)]
 
 
 class _Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A message of the protocol."""
+    """Base of all requests and their parts."""
 
 
 class Part(_Request, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Part(_Request, frozen=True, kw_only=True):
 
 
 class Message(_Request, frozen=True, kw_only=True):
-    """What a client says."""
+    """A message from a client."""
 
     message_id: Annotated[str, Meta(min_length=1, max_length=255)]
     role: Literal["ROLE_USER", "ROLE_AGENT"]
@@ -62,7 +62,7 @@ class PushConfig(_Request, frozen=True, kw_only=True):
 
 
 class Configuration(_Request, frozen=True, kw_only=True):
-    """How a client wants its message to be answered."""
+    """How a client wants its message answered."""
 
     accepted_output_modes: Annotated[tuple[str, ...], Meta(max_length=32)] | None = None
     task_push_notification_config: PushConfig | None = None
@@ -80,7 +80,7 @@ class SendMessage(_Request, frozen=True, kw_only=True):
 
 
 class GetTask(_Request, frozen=True, kw_only=True):
-    """One task."""
+    """Get one task."""
 
     id: _Id
     tenant: _Id | None = None
@@ -88,7 +88,7 @@ class GetTask(_Request, frozen=True, kw_only=True):
 
 
 class ListTasks(_Request, frozen=True, kw_only=True):
-    """Tasks, newest status first."""
+    """List tasks, newest status first."""
 
     tenant: _Id | None = None
     context_id: _Id | None = None
@@ -101,7 +101,7 @@ class ListTasks(_Request, frozen=True, kw_only=True):
 
 
 class NamedTask(_Request, frozen=True, kw_only=True):
-    """A task to cancel or to follow."""
+    """Cancel or follow a task."""
 
     id: _Id
     tenant: _Id | None = None
@@ -109,7 +109,7 @@ class NamedTask(_Request, frozen=True, kw_only=True):
 
 
 class NamedConfig(_Request, frozen=True, kw_only=True):
-    """One push notification config of a task."""
+    """Get or delete one push notification config of a task."""
 
     task_id: _Id
     id: Annotated[str, Meta(min_length=1, max_length=255)]
@@ -117,7 +117,7 @@ class NamedConfig(_Request, frozen=True, kw_only=True):
 
 
 class ListConfigs(_Request, frozen=True, kw_only=True):
-    """The push notification configs of a task."""
+    """List the push notification configs of a task."""
 
     task_id: _Id
     tenant: _Id | None = None
@@ -126,6 +126,6 @@ class ListConfigs(_Request, frozen=True, kw_only=True):
 
 
 class Nothing(_Request, frozen=True, kw_only=True):
-    """A request without fields that matter."""
+    """A request without parameters."""
 
     tenant: _Id | None = None

@@ -1,4 +1,4 @@
-"""A2A by HTTP+JSON: an address for each operation."""
+"""The HTTP+JSON binding of A2A: one path for each operation."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class RestFace:
         self._older = OlderRest(gateway)
 
     def knows(self, path: str) -> bool:
-        """True when there is an operation at a path."""
+        """Return whether an operation has this path."""
         return any(binding.path.fullmatch(path) for binding in self._bindings)
 
     def __call__(self, exchange: Exchange, path: str, tenant: str) -> Coroutine[Any, Any, None] | None:
-        """Answer a request for the operation at a path: at once, or in the coroutine that is returned."""
+        """Answer a request: directly (return None), or in the returned coroutine."""
         begun = None
         if (exchange.method, path) == ("POST", "/message:send"):
             try:
@@ -82,7 +82,7 @@ class RestFace:
         call = begun[0] if begun is not None else self._face.call(exchange, tenant)
         binding, named = _route(self._bindings, exchange.method, path)
         face.check_version(face.version_of(exchange.headers, exchange.query))
-        request = face.converted(await self._given(exchange, call, named, begun), binding.kind)
+        request = face.converted(await self._fields(exchange, call, named, begun), binding.kind)
         headers = face.extension_headers(call)
         if binding.streams:
             quiet = self._face.means.config.limits.cursor_seconds
@@ -97,34 +97,34 @@ class RestFace:
         body = b""
         if exchange.method == "POST" and (body := await self._face.received(exchange)):
             face.check_media(exchange)
-        asked = (exchange, call, route, named, body)
+        arguments = (exchange, call, route, named, body)
         if route.streams:
             quiet = self._face.means.config.limits.cursor_seconds
-            await face.stream(exchange, self._older.events(*asked), dict, A2aError.as_older_rest, [], quiet)
+            await face.stream(exchange, self._older.events(*arguments), dict, A2aError.as_older_rest, [], quiet)
         else:
-            result = await exchange.while_connected(self._older.run(*asked))
+            result = await exchange.while_connected(self._older.run(*arguments))
             face.reply(exchange, 200, result, "application/json", [])
 
-    async def _given(
+    async def _fields(
         self, exchange: Exchange, call: Call, named: dict[str, str], begun: tuple[Call, Any] | None
     ) -> dict[str, Any]:
-        """The fields of a request: of its body or its query, and of its path, which come first."""
-        given: Any = {}
+        """Return the fields of a request from its body or query and from its path; the path takes precedence."""
+        fields: Any = {}
         if exchange.method == "POST":
             if begun is not None:
-                given = begun[1]
+                fields = begun[1]
             else:
-                given = await self._face.body(exchange, call.caller, optional=":" in exchange.path)
-            if not isinstance(given, dict):
+                fields = await self._face.body(exchange, call.caller, optional=":" in exchange.path)
+            if not isinstance(fields, dict):
                 raise refused("InvalidRequestError", "The body of a request is an object.")
         else:
             pairs = parse_qsl(exchange.query.decode("latin-1"), keep_blank_values=True, max_num_fields=64)
-            given = {name: value for name, value in pairs if name != "A2A-Version"}
-        return {**given, **named}
+            fields = {name: value for name, value in pairs if name != "A2A-Version"}
+        return {**fields, **named}
 
 
 def _route(routes: Sequence[Routed], method: str, path: str) -> tuple[Routed, dict[str, str]]:
-    """The route of a request, and what its path names."""
+    """Return the route of a request, and the parameters in its path."""
     here = [(route, found) for route in routes if (found := route.path.fullmatch(path)) is not None]
     if not here:
         raise refused("MethodNotFoundError", f"There is no operation at {path[:100]}.")

@@ -1,4 +1,4 @@
-"""A2A by JSON-RPC 2.0: one address, the method in the body."""
+"""The JSON-RPC 2.0 binding of A2A: one address, the method in the body."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redkey.a2a.gateway import Gateway
 from redkey.http.exchange import Exchange
 
 _JSON = "application/json"
-# Hands a request of version 0.3 over: (exchange, call, request).
+# Answers a request of version 0.3: (exchange, call, request).
 Older = Callable[[Exchange, Call, dict[str, Any]], Awaitable[None]]
 
 
@@ -26,7 +26,7 @@ class RpcFace:
         self._bindings = {binding.name: binding for binding in bindings}
 
     def __call__(self, exchange: Exchange, tenant: str) -> Coroutine[Any, Any, None] | None:
-        """Answer a request: at once, when its command is durable, or in the coroutine that is returned."""
+        """Answer a request: from a callback when its command is durable (return None), or in the returned coroutine."""
         try:
             begun = self._face.begin(exchange, tenant)
         except Exception as error:
@@ -87,7 +87,7 @@ class RpcFace:
     def _fail(self, exchange: Exchange, error: Exception, request_id: Any) -> None:
         failure = translated(error)
         face.report(exchange, error, failure)
-        # Who may not call, and whom the server cannot answer now, learns it by the HTTP status too.
+        # Authentication errors and overload are reported by the HTTP status too.
         status = failure.kind.http if failure.is_transport else 200
         headers = list(failure.headers) if failure.is_transport else []
         face.reply(exchange, status, _failed(request_id, failure), _JSON, headers)
@@ -127,7 +127,7 @@ def _failed(request_id: Any, failure: A2aError) -> dict[str, Any]:
 
 
 def _id_of(body: Any) -> Any:
-    """The id of a request; null when it has none that JSON-RPC knows."""
+    """Return the id of a request; None if it has no valid one."""
     found = body.get("id") if isinstance(body, dict) else None
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
 

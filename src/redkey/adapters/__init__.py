@@ -1,7 +1,7 @@
-"""Frameworks at work on a queue: RedKey's worker claims, heartbeats and completes; the framework does one task.
+"""Adapters for agent frameworks: RedKey's worker claims, heartbeats and completes; the framework works on one task.
 
     from redkey.adapters import langgraph
     rk.worker(queue="research")(langgraph.handler(graph))
 
-No framework is imported before its adapter's handler is made. The framework's own queue is never the queue.
+A framework is imported only when its handler is created. The framework's own queue is never used.
 """

@@ -1,8 +1,8 @@
 """A CrewAI crew as the handler of a worker: `rk.worker(queue="research")(handler(crew))`.
 
-Each task gets a copy of the crew, so that tasks at the same time do not share state. After each step the lease is
-checked and progress is told. What the crew used becomes the cost by your prices. CrewAI's own human input has no place
-here: raise `Block` from a tool instead, and the task waits for its answer.
+Each task gets its own copy of the crew, so concurrent tasks share no state. After each step the handler checks the
+lease and reports progress. Your prices turn the crew's token usage into the cost. Do not use CrewAI's own human input:
+raise `Block` from a tool instead, and the task waits for its answer.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ def handler(
     artifacts: Mapping[str, str] | None = None,
     cost_usd: Callable[[Any], float | None] = lambda usage: None,
 ) -> Callable[[Context], Done]:
-    """A handler that kicks a copy of the crew off for each task.
+    """Return a handler that runs a copy of the crew for each task.
 
-    `to_inputs` makes the crew's inputs; without it they are the task's input, with `answer` when a block was lifted.
-    `artifacts` names tasks of the crew whose raw output becomes an artifact (`{"report": "writing"}`), `cost_usd` turns
-    the crew's token usage into dollars.
+    `to_inputs` returns the crew's inputs; by default they are the task's input, plus `answer` after a block was lifted.
+    `artifacts` names tasks of the crew whose raw output becomes an artifact (`{"report": "writing"}`). `cost_usd`
+    turns the crew's token usage into dollars.
     """
 
     def work(ctx: Context) -> Done:
         copy = crew.copy()
-        given = dict(to_inputs(ctx)) if to_inputs else dict(ctx.input or {})
+        inputs = dict(to_inputs(ctx)) if to_inputs else dict(ctx.input or {})
         if to_inputs is None and ctx.answer:
-            given["answer"] = ctx.answer
+            inputs["answer"] = ctx.answer
         stopped: list[BaseException] = []
 
         def step(_: Any) -> None:
             try:
                 ctx.check()
             except BaseException as lost:
-                # CrewAI catches what a callback raises; the next step and the end look here.
+                # CrewAI swallows exceptions of callbacks, so the error is kept and raised again below.
                 stopped.append(lost)
                 raise
             ctx.progress("a step is done")
 
         copy.step_callback = step
         try:
-            result = copy.kickoff(inputs=given)
+            result = copy.kickoff(inputs=inputs)
         except Exception as failed:
             raise failed if isinstance(failed, Block) or not stopped else stopped[0] from None
         if stopped:
             raise stopped[0]
-        outputs = {one.name: one.raw for one in result.tasks_output}
+        outputs = {task.name: task.raw for task in result.tasks_output}
         for name, task in (artifacts or {}).items():
             ctx.artifact(name, outputs[task])
         return Done(to_output(result), cost_usd=cost_usd(result.token_usage))

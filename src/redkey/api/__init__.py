@@ -1,2 +1,2 @@
-"""HTTP: one module per endpoint family of seed 004, over one thin ASGI adapter. It decides nothing: handlers turn
-requests into commands and outcomes into replies."""
+"""HTTP: one module for each endpoint family of seed 004, over one adapter, which checks each request and calls its use
+case; the use cases decide."""

@@ -1,9 +1,9 @@
 """The adapter: from a request to a handler and back.
 
-It owns the order of the checks (path, method, key, scope, rate, body, query), so that a caller learns nothing before
-the checks that come first, and it turns every error into a problem. A handler is a plain function or a coroutine.
-A plain function returns its reply, or a `Pending` one: then no task is made for the request, and its reply is
-written as soon as the unit that holds its command is durable.
+It checks path, method, key, scope, rate, body and query in this order, so that a caller learns nothing that a later
+check would refuse, and it turns every error into a problem. A handler is a plain function or a coroutine. A plain
+function returns its reply or a `Pending` one: then no task is created for the request, and its reply is sent as soon as
+the unit that contains its command is durable.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from functools import partial
 from inspect import iscoroutine
 from typing import Any
 
+import msgspec
 import structlog
 
+from redkey import fibers
 from redkey.api.auth import Authenticator
 from redkey.api.call import Call, Raw, Services
 from redkey.api.endpoint import Endpoint, Stream, encode, idempotency_key, render
 from redkey.api.metrics import Metrics
 from redkey.commands.actor import Actor
 from redkey.commands.decision import KEY_REUSED, Refused
-from redkey.errors import RedKeyError
+from redkey.errors import RedKeyError, StoreError
 from redkey.http import problems
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.files import File
@@ -30,6 +32,7 @@ from redkey.http.problems import Declined
 from redkey.http.request import check_media, declared_size, read_body
 from redkey.http.route import Methods, Route, Table
 from redkey.http.security import SECURITY
+from redkey.ledger.network import is_projected
 from redkey.services import repeats
 from redkey.services.answers import KeptAnswer
 from redkey.services.caller import Pending, authority_ended
@@ -37,12 +40,13 @@ from redkey.services.costs import cost_of_bytes
 from redkey.services.outcome import Outcome
 from redkey.services.use_case import InsufficientScope
 from redkey.shapes.operation import Operation
+from redkey.shapes.problem import Accepted
 
 Headers = list[tuple[bytes, bytes]]
 Work = Coroutine[Any, Any, None]
 
 _log = structlog.get_logger("redkey.api")
-_NOBODY = Actor("", "", frozenset())
+_NO_ACTOR = Actor("", "", frozenset())
 _CLOSE = (b"connection", b"close")
 _UNUSUAL = frozenset({File, KeptAnswer, Raw})
 _JSON = header_lines([(b"content-type", b"application/json"), *SECURITY])
@@ -56,25 +60,25 @@ class Api:
         self, routes: Iterable[Route], services: Services, authenticator: Authenticator, metrics: Metrics
     ) -> None:
         self.routes = tuple(routes)
-        # Requests that are being answered, streams included.
+        # Open requests, including streams.
         self.open = 0
         self._services, self._authenticator = services, authenticator
         self._access_log = services.config.access_log
         self._table = Table((route, Endpoint(route, services, metrics)) for route in self.routes)
-        # Problems of requests that reach no endpoint are counted together.
-        nowhere = Route(Operation("unknown", "ANY", "unknown"), _no_handler)
-        self._nowhere = Endpoint(nowhere, services, metrics)
+        # Requests that match no endpoint are counted together.
+        unmatched = Route(Operation("unknown", "ANY", "unknown"), _no_handler)
+        self._unmatched = Endpoint(unmatched, services, metrics)
 
     def __call__(self, exchange: Exchange) -> Work | None:
-        """Answer a request: at once, when its command is durable, or in the coroutine that is returned."""
+        """Answer a request: at once, when its command is durable, or in the returned coroutine."""
         self.open += 1
-        call = Call(self._services, exchange, self._nowhere, time.perf_counter())
+        call = Call(self._services, exchange, self._unmatched, time.perf_counter())
         try:
             endpoint = self._admit(call)
             if endpoint.body is None:
                 call.query = endpoint.query.read(exchange.query)
                 return self._finish(call, endpoint.handler(call, None))
-            # Almost every body has been received whole.
+            # Almost every body has already arrived in full.
             data = exchange.take_whole(endpoint.body_limit)
             if data is None:
                 return self._wait(call, self._receive(call))
@@ -86,20 +90,22 @@ class Api:
     def _admit(self, call: Call) -> Endpoint:
         """Find the endpoint, and check the key and its scope."""
         exchange = call.exchange
-        found = self._table.find(exchange.path)
-        if found is None:
+        match = self._table.find(exchange.path)
+        if match is None:
             raise Declined(404, "path_not_found", f"There is nothing at {exchange.path[:200]}.")
-        methods, segments = found
+        methods, segments = match
         endpoint, names = methods.get(exchange.method) or _head_of(exchange.method, methods)
         call.endpoint, path = endpoint, {}
         for name, index in names:
             path[name] = segments[index]
         call.path = path
         if endpoint.is_open or (endpoint.operation.shared and b"authorization" not in exchange.headers):
-            call.actor, call.topic = _NOBODY, ""
+            call.actor, call.topic = _NO_ACTOR, ""
             return endpoint
         connection = exchange.connection
-        principal, call.told = self._authenticator.admit(exchange.headers, connection.address, looks=endpoint.looks)
+        principal, call.rate_headers = self._authenticator.admit(
+            exchange.headers, connection.address, reads=endpoint.reads
+        )
         if connection.is_stranger:
             connection.authenticated()
         call.authenticated(principal)
@@ -118,7 +124,7 @@ class Api:
         return self._run(call, data, endpoint.body.read(data, endpoint.body_limit))  # type: ignore[union-attr]
 
     async def _handle_large(self, call: Call, data: bytes) -> Any:
-        """Read a large body beside the event loop, where it holds up nobody else."""
+        """Parse a large body in a thread, so that the event loop stays free for other requests."""
         call.charge(cost_of_bytes(len(data)))
         endpoint = call.endpoint
         read = partial(endpoint.body.read, data, endpoint.body_limit)  # type: ignore[union-attr]
@@ -127,20 +133,21 @@ class Api:
 
     def _run(self, call: Call, data: bytes, body: Any) -> Any:
         endpoint, exchange = call.endpoint, call.exchange
-        if endpoint.takes_key:
-            key = idempotency_key(exchange.headers, body)
-            if key:
-                operation = endpoint.operation
-                call.identify(operation, key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
-                if operation.repeats != "records":
-                    return repeats.answer_once(call, partial(endpoint.handler, call, body), partial(render, call))
+        operation = endpoint.operation
+        key = idempotency_key(exchange.headers, body) if endpoint.takes_key else ""
+        if key:
+            call.identify(operation, key, b"%b?%b" % (exchange.path.encode(), exchange.query), data)
+        if extensions := getattr(body, "extensions", None):
+            call.extensions = call.extended(extensions)
+        if key and operation.repeats != "records":
+            return repeats.answer_once(call, partial(endpoint.handler, call, body), partial(render, call))
         return endpoint.handler(call, body)
 
     async def _receive(self, call: Call) -> Any:
-        """Handle a request whose body has not been received whole yet."""
+        """Handle a request whose body has not arrived in full."""
         exchange, limit = call.exchange, call.endpoint.body_limit
         if cost_of_bytes(declared_size(exchange.headers, limit) or 0):
-            # Receiving a large body to refuse it would hold up others as often as its sender tries.
+            # Refuse before receiving: otherwise a sender could slow others down with many large bodies.
             call.services.costs.check(call.actor.key_id, call.topic)
         result = self._handle(call, await read_body(exchange, limit))
         return await result if iscoroutine(result) else result
@@ -160,9 +167,13 @@ class Api:
 
     def _submit(self, call: Call, pending: Pending[Any]) -> None:
         exchange = call.exchange
+        exchange.is_answered_later = True
         release: Callable[[], None] | None = None
 
         def done(outcome: Outcome | RedKeyError) -> None:
+            if call.over:
+                # Answered already: the caller did not want to wait.
+                return
             exchange.on_lost = None
             if release is not None:
                 release()
@@ -177,9 +188,18 @@ class Api:
             except Exception as error:
                 self._refuse(call, error)
 
+        if call.reads_take_long:
+            # A refusal may look into the store for what the request was answered before.
+            answer, done = done, lambda outcome: fibers.start(answer, outcome)
+        waits = not (is_projected(pending.topic or call.topic) and _prefers_no_wait(exchange))
+        if not waits:
+            # The caller would not learn of a task that comes later.
+            pending = msgspec.structs.replace(pending, wait_seconds=0)
         submission = call.enqueue(pending, done)
+        if not waits:
+            submission.when_ordered(partial(self._accept, call))
         if pending.wait_seconds:
-            # Give the wait up when the caller disconnects: it would never learn of what it won.
+            # Leave the wait when the caller disconnects: it would never learn of a task that it won.
             def leave() -> None:
                 submission.leave(done)
                 self._end(call)
@@ -191,7 +211,7 @@ class Api:
                 done(authority_ended())
 
             def hold() -> None:
-                # Until now the unit has checked the key.
+                # Until now the unit has checked the key; from here on it may be revoked while the request waits.
                 nonlocal release
                 try:
                     release = call.services.authority.hold(call.principal, end)
@@ -201,8 +221,15 @@ class Api:
                     self._refuse(call, error)
 
             exchange.on_lost = leave
-            submission.when_waiting(hold)
+            submission.when_waiting(partial(fibers.start, hold) if call.reads_take_long else hold)
             exchange.connection.take_more()
+
+    def _accept(self, call: Call, event_id: str) -> None:
+        """Tell a caller that does not wait that its request has its place in the order; the rest is not known yet."""
+        if call.over:
+            return
+        body = encode(Accepted(status="accepted", event_id=event_id))
+        self._reply(call, Raw(body, status=202, headers=((b"preference-applied", b"respond-async"),)))
 
     async def _wait(self, call: Call, work: Awaitable[Any]) -> None:
         exchange = call.exchange
@@ -221,13 +248,13 @@ class Api:
             self._refuse(call, error)
 
     def _keep_then_reply(self, call: Call, reply: Any) -> None:
-        """Reply once the reply is kept: a repeated request could not be told it again."""
+        """Store the reply before sending it, because it could not be computed again for a repeated request."""
 
-        def done(kept: KeptAnswer | RedKeyError) -> None:
-            if isinstance(kept, KeptAnswer):
-                self._reply(call, kept)
+        def done(stored: KeptAnswer | RedKeyError) -> None:
+            if isinstance(stored, KeptAnswer):
+                self._reply(call, stored)
             else:
-                self._refuse(call, kept)
+                self._refuse(call, stored)
 
         repeats.keep(call, reply, partial(render, call), done)
 
@@ -236,24 +263,24 @@ class Api:
             self._reply_otherwise(call, reply)
             return
         status, head, body = call.endpoint.status, _JSON, encode(reply)
-        if call.told:
-            head += header_lines(call.told)
+        if call.rate_headers:
+            head += header_lines(call.rate_headers)
         self._count(call, status)
         call.exchange.reply(status, head, body)
 
     def _reply_otherwise(self, call: Call, reply: File | KeptAnswer | Raw) -> None:
-        """Reply with something else than the struct of the operation."""
+        """Send a reply that is not the operation's struct."""
         if isinstance(reply, File):
             self._count(call, reply.send(call.exchange))
             return
         if isinstance(reply, KeptAnswer):
             reply = Raw(reply.reply, reply.media, reply.status)
-        head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply), *call.told])
+        head = header_lines([(b"content-type", reply.media.encode()), *_security_of(reply), *call.rate_headers])
         self._count(call, reply.status)
         call.exchange.reply(reply.status, head, reply.body)
 
     def _refuse(self, call: Call, error: Exception) -> None:
-        """Answer an error with its problem; a request that was answered before, with that answer."""
+        """Answer an error with its problem, or a repeated request with its first answer."""
         exchange = call.exchange
         try:
             before = repeats.answer_before(call, error)
@@ -266,26 +293,29 @@ class Api:
             error = call.explain_reuse(error, call.path.values())
         answer = problems.answer(error)
         if answer.status >= 500:
-            _log.error("request failed", path=exchange.path, status=answer.status, exc_info=error)
+            # A store that cannot be reached fails every request: where each was then tells nothing more.
+            where = None if isinstance(error, StoreError) else error
+            told = str(error) if where is None else ""
+            _log.error("request failed", path=exchange.path, status=answer.status, reason=told, exc_info=where)
         if _CLOSE in answer.headers:
             exchange.keep_alive = False
-        further = [header for header in (*answer.headers, *call.told) if header != _CLOSE]
+        further = [header for header in (*answer.headers, *call.rate_headers) if header != _CLOSE]
         self._count(call, answer.status)
         exchange.reply(answer.status, _PROBLEM + header_lines(further), answer.body)
 
     def _end(self, call: Call) -> None:
-        """The caller has gone."""
+        """The caller disconnected."""
         if not call.over:
             call.over = True
             self.open -= 1
 
     def _count(self, call: Call, status: int) -> None:
-        """Count a request that is answered now; not again when its answer could not be written and is a problem."""
+        """Count an answered request once, even if its answer could not be written and was replaced by a problem."""
         if call.over:
             return
         call.over = True
         self.open -= 1
-        seconds = time.perf_counter() - call.begun
+        seconds = time.perf_counter() - call.started
         call.endpoint.observe(status, seconds)
         if self._access_log:
             exchange = call.exchange
@@ -294,19 +324,24 @@ class Api:
 
 def _head_of(method: str, methods: Methods) -> tuple[Endpoint, tuple[tuple[str, int], ...]]:
     """The endpoint that answers HEAD, which is that of GET; Declined for a method that the path does not have."""
-    found = methods.get("GET") if method == "HEAD" else None
-    if found is None or found[0].operation.streamed:
+    get_endpoint = methods.get("GET") if method == "HEAD" else None
+    if get_endpoint is None or get_endpoint[0].operation.streamed:
         allow = ", ".join(sorted(methods))
         detail = f"{method[:16]} is not a method of this path."
         raise Declined(405, "method_not_allowed", detail, headers={"allow": allow})
-    return found
+    return get_endpoint
+
+
+def _prefers_no_wait(exchange: Exchange) -> bool:
+    """True when the caller does not want to wait until its request is ordered and folded (RFC 7240)."""
+    return b"respond-async" in exchange.headers.get(b"prefer", b"")
 
 
 async def _no_handler(call: Call) -> None:
-    """Requests that reach no endpoint have no handler."""
+    """The handler of requests that match no endpoint; it is never called."""
 
 
 def _security_of(reply: Raw) -> Headers:
-    """A page that a browser shows brings its own policy."""
+    """The reply's own headers, and the security headers that it does not set itself."""
     own = {name for name, _ in reply.headers}
     return [*reply.headers, *(header for header in SECURITY if header[0] not in own)]

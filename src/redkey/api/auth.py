@@ -1,4 +1,4 @@
-"""Who calls: from the Authorization header to the holder of a key. Keys never come in a URL."""
+"""The caller of a request: from the Authorization header to the holder of a key. Keys never come in a URL."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ class Tokens(Protocol):
 
 
 class Authenticator:
-    """Admits callers: a live key or token, within its rate."""
+    """Admits callers with a live key or token, within their rate limit."""
 
     def __init__(self, keys: KeyRing, tokens: Tokens, limiter: Limiter, logins: Logins) -> None:
         self._keys, self._tokens, self._limiter, self._logins = keys, tokens, limiter, logins
-        # Authorization headers that held a valid key a moment ago: the same header needs no second look at the key.
+        # Authorization headers with a key that was just checked: the same header needs no second check of its key.
         self._recent: dict[bytes, Principal] = {}
 
     def admit(
-        self, headers: Mapping[bytes, bytes], address: str, *, looks: bool
+        self, headers: Mapping[bytes, bytes], address: str, *, reads: bool
     ) -> tuple[Principal, Sequence[tuple[bytes, bytes]]]:
-        """The caller, and the headers that tell it how much of its rate is left; Declined otherwise.
+        """Return the caller, and headers that say how much of its rate limit is left; Declined otherwise.
 
-        `looks`: the request changes nothing. Only then may a browser bring the key by HTTP Basic, since browsers
-        send that along with what other pages make them ask for.
+        `reads`: the request changes nothing. Only then may a browser send the key by HTTP Basic, because browsers also
+        send it with requests that other sites trigger.
         """
         header = headers.get(b"authorization", b"")
         recent = self._recent.get(header)
         if recent is not None and self._keys.is_current(recent):
             return recent, self._limiter.take(recent.public_id) if self._limiter.is_on else ()
-        stated, _, credential = header.partition(b" ")
-        scheme = stated.lower()
-        browses = looks and b"text/html" in headers.get(b"accept", b"")
+        scheme_text, _, credential = header.partition(b" ")
+        scheme = scheme_text.lower()
+        browses = reads and b"text/html" in headers.get(b"accept", b"")
         if browses and scheme == b"basic":
             scheme, credential = b"bearer", _from_basic(credential)
         if not credential:
@@ -56,12 +56,12 @@ class Authenticator:
         is_key = text.startswith("rk_")
         principal = self._keys.authenticate(text) if is_key else self._tokens.holder(text)
         if principal is None:
-            # A token of ours that has run out is no failed login: its holder only has to ask for another.
+            # An expired token of ours is not a failed login: its holder only needs a new one.
             if is_key or not self._tokens.is_ours(text):
                 self._logins.failed(address, text[3:].partition("_")[0] if is_key else "")
             detail = "The key or token is not valid, has expired, or was revoked."
             _refuse("invalid_token", detail, "invalid_token", browses=browses)
-        if is_key and stated.lower() == b"bearer":
+        if is_key and scheme_text.lower() == b"bearer":
             if len(self._recent) >= _RECENT:
                 self._recent.clear()
             self._recent[header] = principal
@@ -78,8 +78,8 @@ def _from_basic(packed: bytes) -> bytes:
 
 
 def unauthenticated(*, browses: bool) -> Declined:
-    """No key came; a browser asks its user for one."""
-    return _challenged("unauthenticated", "This needs an API key or an access token.", "", browses=browses)
+    """The refusal of a request without a key; a browser asks its user for one."""
+    return _challenged("unauthenticated", "This request needs an API key or an access token.", "", browses=browses)
 
 
 def _refuse(code: str, detail: str, error: str, *, browses: bool = False) -> NoReturn:

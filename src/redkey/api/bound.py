@@ -1,4 +1,4 @@
-"""Use cases bound to HTTP: the route of each, which parses what it takes, calls it and renders what it gives."""
+"""Routes of use cases: each parses the request, calls its use case and renders the reply."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from redkey.shapes.operations import operations
 
 
 def bound(use: UseCase[Any, Any], handler: Handler | None = None) -> Route:
-    """The route of a use case. The adapter judges the caller before the body is read, by the use case's own rule.
+    """The route of a use case. The adapter checks the caller's scopes before it reads the body.
 
-    `handler` is given where HTTP itself has a part in it, such as a body that is streamed; it calls the use case.
+    Pass `handler` if HTTP itself matters, for example for a streamed body; it calls the use case.
     """
     return Route(use.operation, handler or _handler(use))
 
 
 def answered() -> list[Route]:
-    """The routes of the use cases that stand beside their declarations."""
+    """The routes of the use cases that are defined beside their declarations."""
     return [bound(use_case(operation)(ANSWERS[operation])) for operation in operations() if operation in ANSWERS]
 
 
 def _handler(use: UseCase[Any, Any]) -> Handler:
     """Call the use case with the parameters of the path, then the body, then the query."""
     run, names = use.run, use.operation.path_names
-    if use.operation.body is not None:
+    if use.operation.takes_body:
         if use.operation.query is not None:
             return lambda call, body: run(call, *map(call.path.__getitem__, names), body, call.query)
         if len(names) == 1:
             (name,) = names
-            # The most frequent shape of a request that writes.
+            # The most frequent kind of request that writes.
             return lambda call, body: run(call, call.path[name], body)
         return lambda call, body: run(call, *map(call.path.__getitem__, names), body)
 

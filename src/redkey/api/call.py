@@ -1,4 +1,4 @@
-"""A call: one request as the HTTP API sees it, around the caller that use cases see."""
+"""A call: one request of the HTTP API, as an extension of the caller that use cases see."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from redkey.shapes.operation import Operation
 
 if TYPE_CHECKING:
     from redkey.api.endpoint import Endpoint
+    from redkey.api.signup import Signups
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
 class Services(Means):
-    """What the API works with beside the means of use cases."""
+    """What the API needs beyond the services of use cases."""
 
     metrics: Metrics
     limiter: Limiter
     logins: Logins
+    signups: Signups
     # Every operation of the server, as its documentation lists them.
     operations: tuple[Operation, ...]
 
 
 class Raw(msgspec.Struct, frozen=True):
-    """A reply that is not the route's struct: bytes of some media type, another status, headers."""
+    """A reply that is not the operation's struct: bytes with a media type, a status and headers."""
 
     body: bytes
     media: str = "application/json"
@@ -45,21 +47,21 @@ class Raw(msgspec.Struct, frozen=True):
 class Call(Caller):
     """One request."""
 
-    # The parameters of the path: known once the adapter has admitted it.
+    # The parameters of the path; set when the adapter has admitted the request.
     path: dict[str, str]
     query: Any = None
-    # Further headers of the reply.
-    told: Sequence[tuple[bytes, bytes]] = ()
-    # True once the reply was sent, or the caller has gone.
+    # Headers of the reply that say how much of the rate limit is left.
+    rate_headers: Sequence[tuple[bytes, bytes]] = ()
+    # True once the reply was sent or the caller disconnected.
     over = False
 
-    def __init__(self, services: Services, exchange: Exchange, endpoint: Endpoint, begun: float) -> None:
-        """`begun` is when the request came."""
+    def __init__(self, services: Services, exchange: Exchange, endpoint: Endpoint, started: float) -> None:
+        """`started` is the time when the request arrived."""
         self.means = self.services = services
-        self.exchange, self.endpoint, self.begun = exchange, endpoint, begun
+        self.exchange, self.endpoint, self.started = exchange, endpoint, started
 
     async def while_here(self, work: Coroutine[Any, Any, T]) -> T:
-        """What some work gives; it ends when the caller disconnects."""
+        """Await some work; it is cancelled when the caller disconnects."""
         return await self.exchange.while_connected(work)
 
     def accepts(self, media: bytes) -> bool:

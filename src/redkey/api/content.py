@@ -1,4 +1,4 @@
-"""Bodies over HTTP: the request's body streamed in, content streamed out."""
+"""Content over HTTP: upload and download of bodies as streams."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ async def _get(call: Call) -> ContentStream:
     return ContentStream(call, sha256, content.get_content.run(call, sha256))
 
 
+# Content may come from any agent: a browser that displays it gives it no origin and runs no script in it.
+_HEADERS = list(
+    (dict(SECURITY) | {b"content-security-policy": b"sandbox; default-src 'none'; frame-ancestors 'none'"}).items()
+)
+
+
 class ContentStream(Stream):
-    """A body on its way out, a piece at a time."""
+    """A body that is sent in pieces."""
 
     def __init__(self, call: Call, sha256: str, body: content.ContentBody) -> None:
         self._call, self._sha256, self._body = call, sha256, body
@@ -39,14 +45,14 @@ class ContentStream(Stream):
             (b"content-length", str(self._body.size).encode()),
             (b"content-disposition", b"attachment"),
             (b"etag", f'"{self._sha256}"'.encode()),
-            *SECURITY,
+            *_HEADERS,
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         try:
             if self._call.exchange.method != "HEAD":
                 await self._send_pieces(send)
         except StoreError as broken:
-            # Half of a body must not look like all of it.
+            # A partial body must not look complete, so the connection is aborted.
             _log.error("content cannot be sent", code=broken.code, reason=broken.message)
             self._call.exchange.connection.abort()
             return 500

@@ -1,4 +1,4 @@
-"""The documentation that the server itself shows: the OpenAPI document, and a page made from it that loads nothing."""
+"""The documentation that the server shows: the OpenAPI document, and a page made from it that loads nothing else."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from redkey.services.problems import ADVICE, ADVICE_BY_STATUS
 from redkey.shapes.operation import Operation
 
 
-# Both depend on nothing but the operations and the address, and anybody may ask for them: they are made once.
-@lru_cache(maxsize=2)
+# Both depend only on the operations and the address, and need no key, so they are built once.
+@lru_cache(maxsize=4)
 def openapi_file(operations: tuple[Operation, ...], url: str) -> File:
     """The OpenAPI document."""
     return make_file(document(operations, url), "application/json")
@@ -25,10 +25,10 @@ def openapi_file(operations: tuple[Operation, ...], url: str) -> File:
 
 @lru_cache(maxsize=2)
 def docs_page(operations: tuple[Operation, ...], url: str) -> File:
-    """The documentation as a page."""
+    """The documentation as a web page."""
     described = msgspec.json.decode(document(operations, url))
-    made = page("RedKey API", [_head(url), *_operations(described), *_problems()])
-    return make_file(made.body, made.media, headers=made.headers)
+    rendered = page("RedKey API", [_head(url), *_operations(described), *_problems()])
+    return make_file(rendered.body, rendered.media, headers=rendered.headers)
 
 
 def _head(base_url: str) -> str:
@@ -40,25 +40,25 @@ def _head(base_url: str) -> str:
 
 
 def _operations(described: dict[str, Any]) -> list[str]:
-    found = [
+    entries = [
         (operation["tags"][0], method, path, operation)
         for path, methods in described["paths"].items()
         for method, operation in methods.items()
     ]
     order = [tag["name"] for tag in described["tags"]]
     parts: list[str] = []
-    for family, group in groupby(sorted(found, key=lambda one: order.index(one[0])), key=lambda one: one[0]):
+    for family, group in groupby(sorted(entries, key=lambda entry: order.index(entry[0])), key=lambda entry: entry[0]):
         parts.append(f'<h2 id="{escape(family)}">{escape(family)}</h2>')
         parts += [_operation(method, path, operation, described) for _, method, path, operation in group]
     return parts
 
 
 def _operation(method: str, path: str, operation: dict[str, Any], described: dict[str, Any]) -> str:
-    scopes = ", ".join(operation.get("x-scopes", ["nobody needs a key"]))
+    scopes = ", ".join(operation.get("x-scopes", ["no key needed"]))
     inside = [f"<p>{escape(operation.get('description', operation['summary']))}</p><p>Scopes: {escape(scopes)}</p>"]
     for parameter in operation["parameters"]:
-        told = parameter.get("description", "")
-        inside.append(f"<p><code>{escape(parameter['name'])}</code> ({parameter['in']}) {escape(told)}</p>")
+        text = parameter.get("description", "")
+        inside.append(f"<p><code>{escape(parameter['name'])}</code> ({parameter['in']}) {escape(text)}</p>")
     for content in operation.get("requestBody", {}).get("content", {}).values():
         inside.append("<h3>Body</h3>" + _content(content, described))
     for status, answer in operation["responses"].items():
@@ -78,12 +78,12 @@ def _content(content: dict[str, Any], described: dict[str, Any]) -> str:
 
 
 def _problems() -> list[str]:
-    rows = [*ADVICE.items(), *((str(status), told) for status, told in ADVICE_BY_STATUS.items())]
+    rows = [*ADVICE.items(), *((str(status), advice) for status, advice in ADVICE_BY_STATUS.items())]
     cells = "".join(
-        f'<tr id="{escape(code)}"><th><code>{escape(code)}</code></th><td>{escape(told)}</td></tr>'
-        for code, told in rows
+        f'<tr id="{escape(code)}"><th><code>{escape(code)}</code></th><td>{escape(advice)}</td></tr>'
+        for code, advice in rows
     )
     return [
-        '<h2 id="problems">Problems</h2><p>What to do about a refusal, by code, else by status.</p>',
+        '<h2 id="problems">Problems</h2><p>What to do about a refusal, by its code or else by its status.</p>',
         f"<table>{cells}</table>",
     ]

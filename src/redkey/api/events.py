@@ -1,4 +1,4 @@
-"""Events by HTTP: pages, and those of an agent or a run live with Accept: text/event-stream."""
+"""Events over HTTP: pages, and live streams of an agent or run with Accept: text/event-stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redkey.shapes.events import EVENT_STREAM
 
 
 def listed_or_live(listed: UseCase[Any, Any], live: UseCase[Any, Any]) -> Route:
-    """The route of the events of a thing: a page of them, or a stream when text/event-stream is asked for."""
+    """The route of a thing's events: a page, or a stream with Accept: text/event-stream."""
     [name] = listed.operation.path_names
 
     async def handler(call: Call) -> Any:

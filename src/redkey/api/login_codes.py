@@ -1,4 +1,4 @@
-"""Login codes over HTTP: an exchange that fails counts as a failed login."""
+"""Login codes over HTTP: a failed exchange counts as a failed login."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from redkey.services.use_cases import login_codes as use_cases
 from redkey.shapes.login_codes import LoginCodeExchange, LoginToken
 
 
-def exchange(call: Call, asked: LoginCodeExchange) -> LoginToken:
+def exchange(call: Call, request: LoginCodeExchange) -> LoginToken:
     """Exchange a code for a token."""
     try:
-        return use_cases.exchange_login_code.run(call, asked)
+        return use_cases.exchange_login_code.run(call, request)
     except Refused as refused:
         if refused.code == "login_code_invalid":
             call.services.logins.failed(call.exchange.connection.address, "")

@@ -1,15 +1,14 @@
-"""Failed logins: keys, tokens and client secrets that are wrong, bounded by where they come from and whose they claim
-to be.
+"""Failed logins: wrong keys, tokens and client secrets, limited per address and per client id.
 
-Failures alone are counted. A right key is let in however many wrong ones came before it, from the same address or for
-the same client: secrets cannot be guessed at any rate, and a limit that locked their owners out would be a weapon for
-anybody who can send a wrong one. What is bounded is what failures cost: their lines in the log, and the patience of
-whoever sends them.
+Only failures are counted. A valid key is accepted however many wrong ones came before it, from the same address or for
+the same client: secrets cannot be guessed at any rate, and a limit that locked owners out would be a weapon for anyone
+who can send wrong keys. The limit bounds what failures cost the server: their lines in the log, for example.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 
 import structlog
@@ -21,28 +20,45 @@ from redkey.http.problems import Declined
 from redkey.services.keys import PUBLIC_ID
 
 _log = structlog.get_logger("redkey.logins")
-# Whoever has one address of IPv6 has all that share its first 64 bits.
+# Everyone with an IPv6 address controls all addresses with the same first 64 bits.
 _PREFIX_BITS = 64
+# How many messages with codes one sender may request, and one e-mail address gets, in an hour.
+_MESSAGES = 10
 
 
 class Logins:
     """Counts the failed logins of one server."""
 
-    def __init__(self, rate: Rate, now: Callable[[], float], metrics: Metrics) -> None:
-        self._buckets = Buckets(rate, now)
+    def __init__(
+        self, rate: Rate, now: Callable[[], float], metrics: Metrics, servers: Callable[[], int] = lambda: 1
+    ) -> None:
+        self._buckets = Buckets(rate, now, servers)
+        self._messages = Buckets(Rate(per_second=_MESSAGES / 3600, burst=_MESSAGES), now, servers)
         self._refused = metrics.counter("logins_refused", "Failed logins.")
         self._limited = metrics.counter("logins_limited", "Failed logins beyond the limit.")
 
-    def failed(self, address: str, client_id: str) -> None:
-        """Note a failed login; Declined when there were too many from its address, or for its client.
+    def code_requested(self, address: str, email: str) -> None:
+        """Count a message with a code; Declined when there were too many for its e-mail address or its sender.
 
-        `client_id` is what the caller says, the public part of a key: it is told only when it has the shape of one.
+        Unknown addresses count in the same way, so that the limit does not reveal who is invited.
+        """
+        names = (f"from {source_of(address)}", f"to {sha256(email.strip().lower().encode()).hexdigest()}")
+        left = min(self._messages.take(name) for name in names)
+        if left < 0:
+            wait = self._messages.wait_seconds(left)
+            detail = f"Too many codes were sent; wait {wait} s."
+            raise Declined(429, "codes_limited", detail, headers={"retry-after": str(wait)})
+
+    def failed(self, address: str, client_id: str) -> None:
+        """Count a failed login; Declined when there were too many from its address or for its client.
+
+        `client_id` is what the caller sent as the public part of a key; it is used only if it has the right format.
         """
         client = client_id if PUBLIC_ID.fullmatch(client_id) else ""
-        names = [f"address {_source(address)}", *([f"client {client}"] if client else [])]
+        names = [f"address {source_of(address)}", *([f"client {client}"] if client else [])]
         left = min(self._buckets.take(name) for name in names) if self._buckets.per_second else 0.0
         if left < 0:
-            # Not in the log: that is what is bounded.
+            # Not logged: the limit bounds the size of the log.
             self._limited.inc()
             wait = self._buckets.wait_seconds(left)
             detail = f"Too many logins failed from this address or for this client; wait {wait} s."
@@ -51,14 +67,14 @@ class Logins:
         _log.warning("a login failed", address=address, client_id=client)
 
 
-def _source(address: str) -> str:
-    """What one caller can speak from, as far as an address tells."""
+def source_of(address: str) -> str:
+    """The addresses that one caller controls, as one name."""
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(IPv6Address(int(found) >> (128 - _PREFIX_BITS) << (128 - _PREFIX_BITS)))
-    return str(found)
+    if isinstance(ip, IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return str(ip.ipv4_mapped)
+        return str(IPv6Address(int(ip) >> (128 - _PREFIX_BITS) << (128 - _PREFIX_BITS)))
+    return str(ip)

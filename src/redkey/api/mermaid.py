@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redkey.shapes.workflows import Graph
 
-# How a state is drawn: fill and border.
+# Fill and border colour of each state.
 _COLOURS = {
     "waiting": ("#f3f4f6", "#9ca3af"),
     "available": ("#dbeafe", "#3b82f6"),
@@ -20,7 +20,7 @@ _COLOURS = {
 
 
 def mermaid(graph: Graph) -> str:
-    """The graph as Mermaid text. Ids are slugs and titles are escaped, so that no plan can write diagram code."""
+    """The graph as Mermaid text. Ids are slugs and titles are escaped, so no plan can inject diagram code."""
     numbers = {node.id: number for number, node in enumerate(graph.nodes)}
     lines = ["flowchart LR"]
     for number, node in enumerate(graph.nodes):
@@ -38,5 +38,5 @@ def mermaid(graph: Graph) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Everything but letters, digits, spaces and a few harmless signs as Mermaid's numeric entities."""
-    return "".join(sign if sign.isalnum() or sign in " .,-_" else f"#{ord(sign)};" for sign in text[:80])
+    """Replace everything but letters, digits, spaces and a few harmless characters by Mermaid's numeric entities."""
+    return "".join(char if char.isalnum() or char in " .,-_" else f"#{ord(char)};" for char in text[:80])

@@ -1,27 +1,27 @@
-"""OAuth over HTTP: forms, client credentials by HTTP Basic or in the form, and errors as RFC 6749 writes them."""
+"""OAuth over HTTP: forms, client credentials by HTTP Basic or in the form, and errors in the format of RFC 6749."""
 
 from __future__ import annotations
 
 import binascii
 from base64 import b64decode
 from collections.abc import Mapping
-from urllib.parse import parse_qsl, unquote_plus
+from urllib.parse import unquote_plus
 
 import msgspec
 
 from redkey.api.bound import bound
 from redkey.api.call import Call, Raw
+from redkey.api.forms import FormRefused, read_form
 from redkey.commands.decision import Refused
-from redkey.http.request import chunks, declared_size
 from redkey.services.keys import Principal
 from redkey.services.use_cases import oauth
-from redkey.shapes.oauth import FORM, OAuthError, TokenRequest
+from redkey.shapes.oauth import ClientMetadata, OAuthError, RegisteredClient, RevocationRequest, TokenRequest
 
-_FORM_BYTES = 8192
+_GRANTS = ("client_credentials", "authorization_code", "refresh_token")
 
 
 class _Failed(Exception):
-    """No token is given."""
+    """The request gets no token."""
 
     def __init__(self, error: str, description: str, *, status: int = 400, basic: bool = False) -> None:
         super().__init__(description)
@@ -30,44 +30,61 @@ class _Failed(Exception):
 
 async def _token(call: Call) -> Raw:
     try:
-        form = _form(call.exchange.headers, await _body(call))
+        form = await read_form(call.exchange)
+        _check_grant(form)
+        if form["grant_type"] != "client_credentials":
+            return await _person_token(call, form)
         principal = _client(call, form)
+    except FormRefused as refused:
+        return _failure(_Failed("invalid_request", refused.message))
     except _Failed as failed:
         return _failure(failed)
     call.authenticated(principal)
-    told = call.services.limiter.take(principal.public_id)
+    rate_headers = call.services.limiter.take(principal.public_id)
     try:
-        reply = oauth.token.run(call, TokenRequest("client_credentials", form.get("scope")))
+        reply = await call.reply(oauth.token.run(call, TokenRequest("client_credentials", form.get("scope"))))
     except Refused as refused:
         return _failure(_Failed(refused.code, refused.message))
-    return Raw(msgspec.json.encode(reply), headers=((b"pragma", b"no-cache"), *told))
+    return Raw(msgspec.json.encode(reply), headers=((b"pragma", b"no-cache"), *rate_headers))
 
 
-async def _body(call: Call) -> bytes:
-    declared_size(call.exchange.headers, _FORM_BYTES)
-    return b"".join([chunk async for chunk in chunks(call.exchange.receive, _FORM_BYTES)])
-
-
-def _form(headers: Mapping[bytes, bytes], body: bytes) -> dict[str, str]:
-    media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
-    if media != FORM:
-        raise _Failed("invalid_request", f"The body must be {FORM}.")
+async def _person_token(call: Call, form: Mapping[str, str]) -> Raw:
+    known = {name: form[name] for name in TokenRequest.__struct_fields__ if name in form}
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=16, errors="strict")
-    except (UnicodeDecodeError, ValueError):
-        raise _Failed("invalid_request", "The form cannot be read.") from None
-    form = dict(pairs)
-    if len(form) != len(pairs):
-        raise _Failed("invalid_request", "A parameter stands twice.")
+        reply = await call.reply(oauth.token.run(call, TokenRequest(**known)))  # type: ignore[arg-type]
+    except Refused as refused:
+        if refused.code == "invalid_grant":
+            call.services.logins.failed(call.exchange.connection.address, "")
+        return _failure(_Failed(refused.code, refused.message))
+    return Raw(msgspec.json.encode(reply), headers=((b"pragma", b"no-cache"),))
+
+
+async def _revoke(call: Call) -> Raw:
+    try:
+        form = await read_form(call.exchange)
+    except FormRefused as refused:
+        return _failure(_Failed("invalid_request", refused.message))
+    if not form.get("token"):
+        return _failure(_Failed("invalid_request", "token is missing."))
+    return Raw(msgspec.json.encode(await oauth.revoke_token.run(call, RevocationRequest(form["token"]))))
+
+
+def _register(call: Call, metadata: ClientMetadata) -> Raw | RegisteredClient:
+    try:
+        return oauth.register_client.run(call, metadata)
+    except Refused as refused:
+        return _failure(_Failed(refused.code, refused.message))
+
+
+def _check_grant(form: Mapping[str, str]) -> None:
     if "grant_type" not in form:
         raise _Failed("invalid_request", "grant_type is missing.")
-    if form["grant_type"] != "client_credentials":
-        raise _Failed("unsupported_grant_type", "Only client_credentials is supported.")
-    return form
+    if form["grant_type"] not in _GRANTS:
+        raise _Failed("unsupported_grant_type", f"grant_type must be one of {', '.join(_GRANTS)}.")
 
 
 def _client(call: Call, form: Mapping[str, str]) -> Principal:
-    """The key that asks; a wrong id and a wrong secret are answered alike."""
+    """The key of the client; a wrong id and a wrong secret get the same answer."""
     scheme, _, packed = call.exchange.headers.get(b"authorization", b"").partition(b" ")
     basic = bool(scheme)
     if basic and ("client_secret" in form or "client_id" in form):
@@ -105,4 +122,12 @@ def _failure(failed: _Failed) -> Raw:
     return Raw(body, status=failed.status, headers=headers)
 
 
-ROUTES = [bound(oauth.token, _token), bound(oauth.server_metadata), bound(oauth.key_set)]
+ROUTES = [
+    bound(oauth.token, _token),
+    bound(oauth.revoke_token, _revoke),
+    bound(oauth.register_client, _register),
+    bound(oauth.server_metadata),
+    bound(oauth.protected_resource),
+    bound(oauth.protected_mcp),
+    bound(oauth.key_set),
+]

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1, written from the operations that the server runs on, so that it cannot say anything else."""
+"""OpenAPI 3.1, generated from the operations that the server runs, so that it always matches them."""
 
 from __future__ import annotations
 
@@ -15,28 +15,39 @@ from redkey.http.request import Empty
 from redkey.shapes.events import EVENT_STREAM
 from redkey.shapes.fields import camel
 from redkey.shapes.operation import Operation
-from redkey.shapes.problem import Problem
+from redkey.shapes.problem import Accepted, Problem
 from redkey.shapes.workspaces import SCOPES
 
 _JSON = "application/json"
 _RESPONSE_REF = "#/components/responses/"
-# Refusals: the name of the shared response, and when it is given unless an operation says more.
+# Refusals: the name of the shared response, and its description unless an operation has its own.
 _REFUSALS = {
-    400: ("BadRequest", "The request cannot be read: bad JSON, a bad query string."),
-    401: ("Unauthorized", "No key or token, or not a valid one."),
-    402: ("PaymentRequired", "The credits of the workspace are used up."),
+    400: ("BadRequest", "The request cannot be read: invalid JSON or an invalid query string."),
+    401: ("Unauthorized", "The key or token is missing or invalid."),
+    402: ("PaymentRequired", "The credits of the workspace, or what the ledger costs, cannot be paid."),
     403: ("Forbidden", "The key lacks the needed scope."),
     404: ("NotFound", "There is no such thing in this workspace."),
-    408: ("RequestTimeout", "The body came too slowly."),
-    409: ("Conflict", "The state does not allow it; sending it again will not help."),
-    410: ("Gone", "This request was answered before, and its answer was erased or is no longer kept."),
+    408: ("RequestTimeout", "The body arrived too slowly."),
+    409: ("Conflict", "The current state does not allow it; repeating the request will not help."),
+    410: ("Gone", "This request was answered before, and its answer was erased or is no longer stored."),
     413: ("ContentTooLarge", "The body is too large."),
-    415: ("UnsupportedMediaType", "The body is not of the right media type."),
-    422: ("Unprocessable", "Something in the request is invalid; errors names all of it."),
-    429: ("TooManyRequests", "The key makes too many requests, or too many logins failed."),
-    503: ("Unavailable", "The server cannot take the request now; send it again after Retry-After."),
+    415: ("UnsupportedMediaType", "The body has the wrong media type."),
+    422: ("Unprocessable", "The request is invalid; `errors` lists everything that is wrong."),
+    429: ("TooManyRequests", "The key sends too many requests, or too many logins failed."),
+    503: ("Unavailable", "The server cannot handle the request now; retry after Retry-After."),
 }
 _RETRY = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+_ACCEPTED = (
+    "Only to a caller that sends `Prefer: respond-async`, in a workspace that a network orders: the request has its "
+    "place, and what it did is not known here yet. Send it again with its Idempotency-Key to learn it."
+)
+_PREFER = {
+    "name": "Prefer",
+    "in": "header",
+    "required": False,
+    "description": "`respond-async`: where a network orders the workspace, answer 202 once the request is ordered.",
+    "schema": {"type": "string"},
+}
 _SECURITY = {
     "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key: rk_<public id>_<secret>."},
     "oauth2": {
@@ -53,7 +64,7 @@ def document(operations: tuple[Operation, ...], base_url: str = "") -> bytes:
 
 
 def response_of(described: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-    """A response of an operation with what the shared one, to which it refers, says of it."""
+    """A response of an operation, merged with the shared response that it refers to."""
     if "$ref" not in response:
         return dict(response)
     name = response["$ref"].removeprefix(_RESPONSE_REF)
@@ -62,17 +73,24 @@ def response_of(described: Mapping[str, Any], response: Mapping[str, Any]) -> di
 
 
 def statuses(operation: Operation) -> dict[int, str]:
-    """Every status beside success that an operation may answer with, and when."""
-    found = {400, 422, 503}
+    """Every status except success that an operation may return, and when."""
+    codes = {400, 422, 503}
     if operation.scopes:
-        found |= {401, 403, 429}
+        codes |= {401, 403, 429}
     if "{" in operation.path:
-        found.add(404)
+        codes.add(404)
     if operation.method in ("POST", "PUT", "PATCH"):
-        found |= {408, 413, 415}
+        codes |= {408, 413, 415}
     if operation.takes_key:
-        found.add(410)
-    return {status: _REFUSALS[status][1] for status in sorted(found)} | dict(operation.replies)
+        codes.add(410)
+    if is_ordered(operation):
+        codes.add(402)
+    return {status: _REFUSALS[status][1] for status in sorted(codes)} | dict(operation.replies)
+
+
+def is_ordered(operation: Operation) -> bool:
+    """Whether a request may need its place in the order of a network: what is recorded, each as one request."""
+    return operation.takes_key and bool(operation.scopes) and operation.repeats == "records"
 
 
 def _segment(part: str) -> str:
@@ -99,37 +117,45 @@ def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _headers(operation: Operation) -> list[dict[str, Any]]:
-    found = []
+    headers = []
     if operation.takes_key:
-        found.append(
+        headers.append(
             {
                 "name": "Idempotency-Key",
                 "in": "header",
                 "required": False,
-                "description": "Sent again with the same key and body, the request is answered with the same bytes.",
+                "description": "A request that is repeated with the same key and body gets the same bytes as reply.",
                 "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
             }
         )
+    if is_ordered(operation):
+        headers.append(_PREFER)
     if EVENT_STREAM in operation.media:
-        found.append(
+        headers.append(
             {
                 "name": "Last-Event-ID",
                 "in": "header",
                 "required": False,
-                "description": "The id of the last event that was seen; the stream goes on after it.",
+                "description": "The id of the last event that was received; the stream continues after it.",
                 "schema": {"type": "string", "pattern": "^[0-9]{1,12}$"},
             }
         )
-    return found
+    return headers
 
 
 class _Document:
-    """The parts of the document while it is written."""
+    """The parts of the document while it is built."""
 
     def __init__(self, operations: tuple[Operation, ...]) -> None:
         self._operations = operations
-        replies = [kind for one in operations for kind in (one.reply, one.event, one.failure) if kind is not None]
-        self._schemas = Schemas([Empty, *(one.body for one in operations if one.body is not None)], [Problem, *replies])
+        replies = [
+            kind
+            for operation in operations
+            for kind in (operation.reply, operation.event, operation.failure)
+            if kind is not None
+        ]
+        bodies = [operation.body for operation in operations if operation.body is not None]
+        self._schemas = Schemas([Empty, *bodies], [Problem, Accepted, *replies])
         self._responses: dict[str, Any] = {}
 
     def described(self, base_url: str) -> dict[str, Any]:
@@ -146,7 +172,7 @@ class _Document:
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
             "servers": [{"url": base_url or "/"}],
-            "tags": [{"name": family} for family in dict.fromkeys(one.family for one in self._operations)],
+            "tags": [{"name": family} for family in dict.fromkeys(operation.family for operation in self._operations)],
             "paths": paths,
             "components": {
                 "schemas": self._schemas.components,
@@ -188,6 +214,8 @@ class _Document:
 
     def _answers(self, operation: Operation) -> dict[str, Any]:
         answers = {str(operation.status): self._success(operation)}
+        if is_ordered(operation):
+            answers["202"] = {"description": _ACCEPTED, "content": {_JSON: {"schema": self._schemas.of(Accepted)}}}
         for status, when in statuses(operation).items():
             if 200 <= status < 300 and status != operation.status:
                 answers[str(status)] = {**self._success(operation), "description": when}
@@ -196,7 +224,7 @@ class _Document:
         return answers
 
     def _refusal(self, operation: Operation, status: int, when: str) -> dict[str, Any]:
-        """A reference to the shared response of a status; with a description of its own where that differs."""
+        """A reference to the shared response of a status, with a description of its own if that differs."""
         name, usual = _REFUSALS[status]
         kind, media = Problem, PROBLEM
         if operation.failure is not None and (status < 402 or operation.fails_alike):
@@ -204,6 +232,9 @@ class _Document:
             name = kind.__name__.removesuffix("Error") + name
         if name not in self._responses:
             shared: dict[str, Any] = {"description": usual, "content": {media: {"schema": self._schemas.of(kind)}}}
+            if kind is not Problem and not operation.fails_alike:
+                # What cannot be read as a request at all is refused before it is known whose shape counts.
+                shared["content"][PROBLEM] = {"schema": self._schemas.of(Problem)}
             if status in (429, 503):
                 shared["headers"] = _RETRY
             self._responses[name] = shared
@@ -220,6 +251,6 @@ class _Document:
             else:
                 content[media] = {"schema": {"type": "string"}}
             if media == EVENT_STREAM and operation.event is not None:
-                # What the `data` of one event of the stream holds, as JSON.
+                # The type of the `data` of one event of the stream, as JSON.
                 content[media]["x-event"] = self._schemas.of(operation.event)
         return {"description": operation.summary or "Success.", "content": content}

@@ -1,4 +1,4 @@
-"""Pages for people: plain HTML that brings its own style, runs nothing and loads nothing. All text is escaped."""
+"""Pages for people: plain HTML with its own style; no scripts, nothing loaded. All text is escaped."""
 
 from __future__ import annotations
 
@@ -21,34 +21,40 @@ STYLE = (
     "h2{margin-top:2.5rem}h3{margin-bottom:.3rem}"
     ".method{display:inline-block;min-width:4.5rem;font-weight:700}"
     "details{margin:.3rem 0}summary{cursor:pointer}"
+    "form{max-width:26rem}label{display:block;margin:.8rem 0}"
+    "input:not([type=radio]){display:block;box-sizing:border-box;width:100%;font:inherit;padding:.4rem .5rem}"
+    "button{font:inherit;padding:.4rem 1rem;margin:.4rem .6rem .4rem 0}"
+    ".alert{border-left:.25rem solid #c33;padding-left:.8rem}"
 )
 _STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'"
 
 
-def page(title: str, body: Iterable[str]) -> Raw:
-    """A whole page; the parts of its body are HTML already."""
+def page(title: str, body: Iterable[str], *, status: int = 200, forms: str = "'none'") -> Raw:
+    """A whole page; the parts of its body are HTML. `forms`: where its forms may lead, as CSP sources."""
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
         f"<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
     )
-    return Raw(text.encode(), "text/html; charset=utf-8", headers=((b"content-security-policy", _POLICY.encode()),))
+    policy = f"{_POLICY}; form-action {forms}"
+    headers = ((b"content-security-policy", policy.encode()), (b"referrer-policy", b"same-origin"))
+    return Raw(text.encode(), "text/html; charset=utf-8", status, headers)
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
-    """Two columns of text."""
+    """A table with two columns of text."""
     cells = (f"<tr><th>{escape(name)}</th><td><code>{escape(value)}</code></td></tr>" for name, value in rows)
     return f"<table>{''.join(cells)}</table>"
 
 
 def listing(value: Any) -> str:
-    """JSON, indented."""
+    """A listing of indented JSON."""
     return f"<pre>{escape(json.dumps(value, indent=2, ensure_ascii=False))}</pre>"
 
 
 def receipt_page(document: dict[str, Any]) -> Raw:
-    """A receipt as a page."""
+    """A receipt as a web page."""
     effect = document["effect"]
     levels = [name for name, holds in document["levels"].items() if holds]
     rows = [
@@ -66,7 +72,7 @@ def receipt_page(document: dict[str, Any]) -> Raw:
         f"Receipt {document['eventId']}",
         [
             f"<h1>Receipt</h1>{table(rows)}",
-            "<h2>Check it yourself</h2><p>You need not believe this page. "
+            "<h2>Check it yourself</h2><p>You do not have to trust this page. "
             f'<a href="../studio/#/receipt/{escape(document["eventId"])}">Verify it in your browser</a>, or save the '
             "receipt and verify it offline with the log's public key:</p>"
             "<pre>redkey receipt verify receipt.json --key LOG_KEY</pre>",

@@ -1,4 +1,4 @@
-"""Receipts by HTTP: JSON for programs, a page for people, and the texts that C2SP tools read."""
+"""Receipts over HTTP: JSON for programs, a page for people, and text formats for C2SP tools."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _TEXT = "text/plain; charset=utf-8"
 
 async def get_receipt(call: Call) -> Any:
     """The receipt of an event, as JSON or as a tlog-proof."""
-    found = await use_cases.get_receipt(call, call.path["event_id"], call.query)
-    return Raw(found.encode(), _TEXT) if isinstance(found, str) else found
+    receipt = await use_cases.get_receipt(call, call.path["event_id"], call.query)
+    return Raw(receipt.encode(), _TEXT) if isinstance(receipt, str) else receipt
 
 
 async def show_receipt(call: Call) -> Any:
-    """What a receipt's address shows: a page to people, the whole receipt to programs."""
+    """Show the receipt at its URL: a page for people, the whole receipt for programs."""
     try:
         document = await use_cases.show_receipt(call, call.path["event_id"])
     except Refused as refused:
         if refused.status == 401:
-            # Bounded like wrong keys: each look costs a search in all public workspaces.
+            # Limited like wrong keys: each request costs a search in all public workspaces.
             call.services.logins.failed(call.exchange.connection.address, "")
             raise unauthenticated(browses=call.accepts(b"text/html")) from refused
         raise

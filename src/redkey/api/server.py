@@ -1,6 +1,8 @@
-"""What operators and programs ask of the server itself: health, figures, and the documentation of its API."""
+"""The server itself over HTTP: health, metrics, and the documentation of its API."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from redkey.api.bound import bound
 from redkey.api.call import Call, Raw
@@ -13,18 +15,20 @@ from redkey.shapes import server
 
 
 def metrics(call: Call) -> Raw:
-    """Figures for Prometheus."""
-    return Raw(call.services.metrics.text(), MEDIA_TYPE)
+    """Metrics for Prometheus; only operators see the names of queues and roles."""
+    return Raw(call.services.metrics.text(named="operator" in call.actor.scopes), MEDIA_TYPE)
 
 
-def openapi(call: Call) -> File:
-    """The OpenAPI document."""
-    return openapi_file(call.services.operations, call.services.config.public_url)
+async def openapi(call: Call) -> File:
+    """The OpenAPI document. To make it takes long, once: in a thread it holds up nobody else."""
+    services = call.services
+    return await call.in_thread(partial(openapi_file, services.operations, services.config.public_url))
 
 
-def docs(call: Call) -> File:
-    """The documentation as a page."""
-    return docs_page(call.services.operations, call.services.config.public_url)
+async def docs(call: Call) -> File:
+    """The documentation as a web page."""
+    services = call.services
+    return await call.in_thread(partial(docs_page, services.operations, services.config.public_url))
 
 
 ROUTES = [

@@ -1,7 +1,7 @@
-"""Live events by HTTP, as server-sent events.
+"""Live events over HTTP, as server-sent events.
 
-The id of an event is its place in the workspace's order, so a follower that reconnects with Last-Event-ID misses
-nothing and sees nothing twice.
+The id of an event is its sequence in the workspace, so a follower that reconnects with Last-Event-ID gets every event
+exactly once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def stream(call: Call) -> EventStream:
 
 
 def last_event_id(call: Call) -> int | None:
-    """Where a follower that reconnects wants to resume; -1, which is no place, when the header is not a number."""
+    """Where a follower that reconnects wants to resume; -1, which is no valid place, if the header is not a number."""
     text = call.exchange.headers.get(b"last-event-id", b"").strip()
     if not text:
         return None
@@ -60,7 +60,7 @@ def last_event_id(call: Call) -> int | None:
 
 
 def frame(event: Event) -> bytes:
-    """An event of the ledger as a server-sent event."""
+    """Format an event of the ledger as a server-sent event."""
     return event_frame(event.sequence, _encode(event), event.type)
 
 

@@ -1,4 +1,4 @@
-"""The whole surface: every endpoint family, in the order of the documentation."""
+"""All endpoint families, in the order of the documentation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from msgspec.structs import replace
 from redkey.api import (
     content,
     events,
+    ledger,
     login_codes,
     oauth,
     receipts,
     server,
+    signup,
     stream,
     workflows,
 )
@@ -26,7 +28,9 @@ from redkey.services.use_cases import (
     gates,
     holds,
     inbox,
+    people,
     policies,
+    projects,
     queues,
     roles,
     simulation,
@@ -43,6 +47,8 @@ FAMILIES = (
     policies,
     oauth,
     login_codes,
+    people,
+    signup,
     agents,
     roles,
     queues,
@@ -52,6 +58,7 @@ FAMILIES = (
     definitions,
     simulation,
     workflows,
+    projects,
     gates,
     inbox,
     webhooks,
@@ -64,19 +71,26 @@ FAMILIES = (
 )
 
 
+# What operators ask of ledgers: declared apart from the shapes, and documented apart.
+OPERATORS = (ledger,)
+
+
+def operators_routes() -> list[Route]:
+    """The routes of the operators' document."""
+    return [route for family in OPERATORS for route in _routes(family)]
+
+
 def routes(*, open_metrics: bool = True) -> list[Route]:
-    """Every route; the figures can be closed to all but operators."""
-    found = [*(route for family in FAMILIES for route in _routes(family)), *answered()]
+    """Every route; with `open_metrics` False, only operators may read the metrics."""
+    all_routes = [*(route for family in FAMILIES for route in _routes(family)), *answered()]
     if open_metrics:
-        return found
-    return [
-        Route(replace(route.operation, scopes=OPERATOR), route.handler) if route.operation is METRICS else route
-        for route in found
-    ]
+        return all_routes
+    closed = replace(METRICS, scopes=OPERATOR, shared=False)
+    return [Route(closed, route.handler) if route.operation is METRICS else route for route in all_routes]
 
 
 def _routes(family: ModuleType) -> list[Route]:
-    """The routes of a family: its use cases, in the order they are written, or those that it declares."""
+    """The routes of a family: the ones it declares, or else its use cases in the order of their definition."""
     if hasattr(family, "ROUTES"):
         declared: list[Route] = family.ROUTES
         return declared

@@ -1,4 +1,4 @@
-"""Workflows by HTTP: what is not plain JSON of a use case, namely Mermaid text and live events."""
+"""Workflows over HTTP: what is not plain JSON of a use case, namely Mermaid text and live events."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The bus (Weave): live talk between agents, over Unix sockets and HTTP.
+"""The bus (Weave): live messages between agents, over Unix sockets and HTTP.
 
-`BusClient` and `AsyncBusClient` talk to one; the server's parts are the modules of this package.
+`BusClient` and `AsyncBusClient` are its clients; the other modules are the server.
 """
 
 from redkey.bus.client import AsyncBusClient, BusClient

@@ -7,65 +7,70 @@ from typing import Any
 
 import msgspec
 
-from redkey.bus.connection import Connection
+from redkey.bus.connection import BusConnection
 from redkey.bus.envelope import Ack, Envelope
-from redkey.bus.state import Session
+from redkey.bus.model import SessionState
 from redkey.bus.weave1 import VERSION_1, Action, derived, read_actions
 from redkey.errors import BusRefused
 
-# How a command finds its session and checks who asks; `commands` brings both.
-Admit = Callable[[Connection, Envelope], Session]
+# Find the session of a command and check its sender; `commands` supplies this.
+Admit = Callable[[BusConnection, Envelope], SessionState]
 _ONCE = Ack("none")
+Fields = dict[str, Any]
 
 
 class Weave1:
-    """Each command a few lines between an envelope and the bus."""
+    """The v1 commands. Each one translates an envelope into calls of the bus."""
 
     def __init__(self, admit: Admit) -> None:
         self._admit = admit
 
-    def action_submit(self, connection: Connection, asked: Envelope) -> None:
-        """Carry the actions of a group to their agents: one envelope each, in the order they have."""
-        session, fields = self._admit(connection, asked), asked.fields()
-        group = _text(fields, "group_id") or asked.id
+    def action_submit(self, connection: BusConnection, request: Envelope) -> None:
+        """Send the actions of a group to their agents: one envelope for each agent, actions in their order."""
+        session, fields = self._admit(connection, request), request.fields()
+        group = _text(fields, "group_id") or request.id
         sent, failures = 0, []
         for dst, actions in _by_target(session, read_actions(fields.get("actions"))).items():
             key = _target(session, dst)
-            payload = {"group_id": group, "actions": [_settled(action, key, group) for action in actions]}
+            payload = {"group_id": group, "actions": [_complete(action, key, group) for action in actions]}
             payload |= {name: fields[name] for name in ("context", "task_id") if name in fields}
-            failure = self._send(connection, session, asked, key, derived(session.id, group, dst), payload)
+            failure = self._send(connection, session, request, key, derived(session.id, group, dst), payload)
             sent += failure is None
             failures += [failure] if failure is not None else []
         status = "accepted" if sent else "rejected"
         answer = {"group_id": group, "status": status, "target_count": sent, "failures": failures}
-        connection.bus.settled(connection.done(asked, answer))
+        connection.bus.settled(connection.done(request, answer))
 
-    def carried(self, connection: Connection, asked: Envelope) -> None:
-        """Carry a result or a task event: to its agent, or to everybody who is connected."""
-        session = self._admit(connection, asked)
-        if asked.type == "message.created" and (asked.payload_ref or not _text(asked.fields(), "text")):
+    def carried(self, connection: BusConnection, request: Envelope) -> None:
+        """Send a result or a task event to its agent, or without a destination to every connected agent."""
+        session = self._admit(connection, request)
+        if request.type == "message.created" and (request.payload_ref or not _text(request.fields(), "text")):
             raise BusRefused(
-                "message.created has a text, and no payload_ref", code="payload_invalid", pointer="/payload"
+                "message.created needs payload.text and takes no payload_ref",
+                code="payload_invalid",
+                pointer="/payload",
             )
-        if asked.dst is None and asked.topic is None:
-            connection.bus.announce(session, asked, connection.done(asked), actor=connection)
+        if request.dst is None and request.topic is None:
+            connection.bus.announce(session, request, connection.done(request), actor=connection)
             return
-        envelope = msgspec.structs.replace(asked, dst=_target(session, asked.dst), ack=asked.ack or _ONCE)
-        connection.bus.send(session.key, envelope, connection.done(asked, {"message_id": asked.id}))
+        envelope = msgspec.structs.replace(request, dst=_target(session, request.dst), ack=request.ack or _ONCE)
+        connection.bus.send(session.key, envelope, connection.done(request, {"message_id": request.id}))
 
-    def relay_submit(self, connection: Connection, asked: Envelope) -> None:
-        """Carry a relay's actions, with ids that the bus gives, or end the relay."""
-        session, fields = self._admit(connection, asked), asked.fields()
+    def relay_submit(self, connection: BusConnection, request: Envelope) -> None:
+        """Send the actions of a relay, with ids assigned by the bus, or end the relay."""
+        session, fields = self._admit(connection, request), request.fields()
         relay = _text(fields, "relay_id")
         if relay is None:
-            raise BusRefused("a relay has an id", code="relay_invalid", pointer="/payload/relay_id")
-        connection.bus.own(session, relay, asked.src)
+            raise BusRefused("a relay needs an id: payload.relay_id", code="relay_invalid", pointer="/payload/relay_id")
+        connection.bus.own(session, relay, request.src)
         done = fields.get("done")
         if done is not None:
-            self._end_relay(connection, session, asked, relay, done)
+            self._end_relay(connection, session, request, relay, done)
             return
-        named = fields.get("targets")
-        targets = {_target(session, one) for one in named if isinstance(one, str)} if isinstance(named, list) else set()
+        listed = fields.get("targets")
+        targets = (
+            {_target(session, name) for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
+        )
         shown: dict[str, Any] = {}
         failures: list[dict[str, Any]] = []
         for dst, actions in _by_target(session, read_actions(fields.get("actions"))).items():
@@ -74,47 +79,49 @@ class Weave1:
                 failures.append({"dst": dst, "code": "outside_targets", "message": "not a target of this relay"})
                 continue
             ids = {name: derived(session.id, relay, key, name) for name in ("context_id", "task_id")}
-            group = derived(session.id, relay, key, asked.id)
-            settled = [_settled(action, key, group) for action in actions]
-            context = {"context_id": ids["context_id"], "owner_id": asked.src}
-            payload = {"group_id": group, "actions": settled, "context": context, "task_id": ids["task_id"]}
-            failure = self._send(connection, session, asked, key, group, payload)
+            group = derived(session.id, relay, key, request.id)
+            completed = [_complete(action, key, group) for action in actions]
+            context = {"context_id": ids["context_id"], "owner_id": request.src}
+            payload = {"group_id": group, "actions": completed, "context": context, "task_id": ids["task_id"]}
+            failure = self._send(connection, session, request, key, group, payload)
             if failure is not None:
                 failures.append(failure)
                 continue
-            shown[key] = {**ids, "group_id": group, "actions": [_told(action) for action in settled]}
+            shown[key] = {**ids, "group_id": group, "actions": [_summary(action) for action in completed]}
         answer = {
             "relay_id": relay,
             "status": "accepted" if shown else "rejected",
-            "action_count": sum(len(one["actions"]) for one in shown.values()),
+            "action_count": sum(len(target["actions"]) for target in shown.values()),
             "target_count": len(shown),
             "failures": failures,
             "targets": shown,
         }
-        accepted = msgspec.structs.replace(asked, type="relay.accepted")
+        accepted = msgspec.structs.replace(request, type="relay.accepted")
         connection.bus.settled(connection.done(accepted, answer))
 
-    def _end_relay(self, connection: Connection, session: Session, asked: Envelope, relay: str, done: Any) -> None:
+    def _end_relay(
+        self, connection: BusConnection, session: SessionState, request: Envelope, relay: str, done: Any
+    ) -> None:
         summary = _text(done, "summary") if isinstance(done, dict) else None
         payload = {"relay_id": relay, **({"summary": summary} if summary else {})}
-        ended = msgspec.structs.replace(asked, type="relay.done", payload=payload)
-        accepted = msgspec.structs.replace(asked, type="relay.accepted")
+        ended = msgspec.structs.replace(request, type="relay.done", payload=payload)
+        accepted = msgspec.structs.replace(request, type="relay.accepted")
         answer = {**payload, "status": "completed", "action_count": 0, "target_count": 0, "failures": [], "targets": {}}
         connection.bus.announce(session, ended, connection.done(accepted, answer))
 
     def _send(
-        self, connection: Connection, session: Session, asked: Envelope, dst: str, key: str, payload: dict[str, Any]
-    ) -> dict[str, Any] | None:
-        """Send the actions for one agent; why not, when they cannot be sent."""
+        self, connection: BusConnection, session: SessionState, request: Envelope, dst: str, key: str, payload: Fields
+    ) -> Fields | None:
+        """Send the actions for one agent; return the failure if the bus refuses them."""
         envelope = msgspec.structs.replace(
-            asked,
+            request,
             v=VERSION_1,
             type="action.submit",
             id=key,
             dst=dst,
             topic=None,
             payload=payload,
-            ack=asked.ack or _ONCE,
+            ack=request.ack or _ONCE,
         )
         try:
             connection.bus.send(session.key, envelope, lambda _: None)
@@ -123,15 +130,15 @@ class Weave1:
         return None
 
 
-def _by_target(session: Session, actions: list[Action]) -> dict[str, list[Action]]:
-    found: dict[str, list[Action]] = {}
+def _by_target(session: SessionState, actions: list[Action]) -> dict[str, list[Action]]:
+    by_target: dict[str, list[Action]] = {}
     for action in actions:
-        found.setdefault(_target(session, action.dst), []).append(action)
-    return found
+        by_target.setdefault(_target(session, action.dst), []).append(action)
+    return by_target
 
 
-def _target(session: Session, name: Any) -> str:
-    """An agent by its id or name; an unknown name stays, and is refused where it is sent to."""
+def _target(session: SessionState, name: Any) -> str:
+    """Resolve an id or name to an agent id; an unknown name is returned as it is and refused on sending."""
     text = str(name or "").lstrip("#")
     if text in session.agents:
         return text
@@ -139,8 +146,8 @@ def _target(session: Session, name: Any) -> str:
     return matches[0] if len(matches) == 1 else text
 
 
-def _settled(action: Action, dst: str, group: str) -> dict[str, Any]:
-    """An action as its agent gets it: addressed by id, with its own id and place."""
+def _complete(action: Action, dst: str, group: str) -> dict[str, Any]:
+    """Complete an action for its agent: addressed by id, with an action id and its index."""
     fields = {**action.fields, "dst": dst}
     fields.setdefault("action_id", derived(group, str(action.index)))
     fields.setdefault("action_index", action.index)
@@ -151,7 +158,7 @@ def _settled(action: Action, dst: str, group: str) -> dict[str, Any]:
     return fields
 
 
-def _told(action: dict[str, Any]) -> dict[str, Any]:
+def _summary(action: dict[str, Any]) -> dict[str, Any]:
     names = ("action_id", "action_index", "type", "plan_step_id", "expects_reply", "command")
     return {name: action[name] for name in names if name in action}
 

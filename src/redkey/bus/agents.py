@@ -1,4 +1,4 @@
-"""Agents of the bus: they come, change, go and come back."""
+"""Agents of a session: add, change, order and remove them, and follow their connections."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from redkey.bus.commits import Done
-from redkey.bus.core import Also, Core, Member
+from redkey.bus.core import AgentConnection, Also, BusCore
 from redkey.bus.envelope import USER
+from redkey.bus.model import AgentState, SessionState
 from redkey.bus.presence import Key, Presence
-from redkey.bus.state import Agent, Session
 from redkey.errors import BusRefused
 
 
-class Agents(Core):
-    """What both faces do with the agents of a session."""
+class AgentOperations(BusCore):
+    """The operations on agents; both faces call these."""
 
     _presence: Presence
 
-    def agent(self, session: Session, agent_id: str) -> Agent:
-        found = session.agents.get(agent_id) if agent_id != USER else self._user(session)
-        if found is None:
+    def agent(self, session: SessionState, agent_id: str) -> AgentState:
+        """Find an agent of a session, or the mailbox of `user`."""
+        agent = session.agents.get(agent_id) if agent_id != USER else self._user(session)
+        if agent is None:
             raise BusRefused("agent not found", code="agent_not_found", pointer="/agent_id")
-        return found
+        return agent
 
-    def _user(self, session: Session) -> Agent:
-        """The mailbox of the person at the machine; it begins when it is first needed."""
+    def _user(self, session: SessionState) -> AgentState:
+        """Find the mailbox of the person at the machine; create it on first use."""
         if session.user is not None:
             return session.user
         agent, row = self._state.open_user(session, self.now())
@@ -33,16 +34,17 @@ class Agents(Core):
         self._deliveries.open(session, agent, self._feeds[session.key])
         return agent
 
-    def speaker(self, session: Session, agent_id: str) -> Member | None:
-        """The connection that an agent speaks through; None while it is away."""
+    def speaker(self, session: SessionState, agent_id: str) -> AgentConnection | None:
+        """The connection of an agent; None while it is away."""
         return self._members.get((session.key, agent_id))
 
-    def is_online(self, session: Session, agent_id: str) -> bool:
+    def is_online(self, session: SessionState, agent_id: str) -> bool:
+        """Whether an agent is connected, or recently asked something by HTTP."""
         key = session.key, agent_id
         return key in self._members or self._presence.is_asking(key)
 
-    def show_agent(self, session: Session, agent: Agent) -> dict[str, Any]:
-        """An agent as both faces show it."""
+    def show_agent(self, session: SessionState, agent: AgentState) -> dict[str, Any]:
+        """Show an agent as JSON, the same on both faces."""
         return {**agent.as_json(), "online": self.is_online(session, agent.id)}
 
     def add_agent(
@@ -52,16 +54,16 @@ class Agents(Core):
         name: str | None,
         done: Done,
         *,
-        member: Member | None = None,
+        member: AgentConnection | None = None,
         lead: bool = False,
         status: str | None = None,
         also: Also = None,
-    ) -> Agent:
-        """An agent comes, or comes back. With a connection it is bound to it until that ends."""
+    ) -> AgentState:
+        """Add an agent, or take it back. With a connection, the agent is bound to it until it ends."""
         session = self._state.open(session_id)
         holder = self._members.get((session_id, agent_id))
         if holder is not None and holder is not member:
-            message = "an agent of this id speaks through another connection"
+            message = "an agent with this id is connected already; use another id"
             raise BusRefused(message, code="agent_taken", pointer="/payload/id")
         known = agent_id in session.agents
         decided = self._state.add(session, self.now(), agent_id, name, lead, status, member is not None)
@@ -86,13 +88,13 @@ class Agents(Core):
         agent_id: str,
         done: Done,
         *,
-        actor: Member | None = None,
+        actor: AgentConnection | None = None,
         src: str | None = None,
         name: str | None = None,
         lead: bool | None = None,
         status: str | None = None,
-    ) -> Agent:
-        """Change what is given of an agent. `src` is who does it, if not the agent itself."""
+    ) -> AgentState:
+        """Change the fields that are not None. `src` is who makes the change, if not the agent itself."""
         session = self._state.open(session_id)
         agent = self.agent(session, agent_id)
         decided = self._state.update(
@@ -113,10 +115,11 @@ class Agents(Core):
         agent_id: str,
         done: Done,
         *,
-        actor: Member | None = None,
+        actor: AgentConnection | None = None,
         src: str | None = None,
         reason: str | None = None,
     ) -> None:
+        """Remove an agent and the messages that wait for it."""
         session = self._state.open(session_id)
         agent = self.agent(session, agent_id)
         decided = self._state.remove(session, self.now(), agent, src, reason)
@@ -127,20 +130,21 @@ class Agents(Core):
         def durable(refused: BusRefused | None) -> None:
             done(refused)
             if refused is None and member is not None and member is not actor:
-                # Another caller removed the agent: it gets no more events.
+                # Another caller removed the agent: this is the last event that it gets.
                 member.tell(decided.posted[0].record.envelope + b"\n")
 
         self._commit(decided, durable, actor=actor)
 
     def order_agents(
         self, session_id: str, src: str, agent_ids: Sequence[str], done: Done, *, also: Also = None
-    ) -> Session:
+    ) -> SessionState:
+        """Put the agents of a session in the given order."""
         session = self._state.open(session_id)
         self._commit(self._state.order(session, self.now(), src, agent_ids), done, also=also)
         return session
 
-    def leave(self, member: Member, session_id: str, agent_id: str) -> None:
-        """A connection is gone: its agent stays, and what comes for it waits."""
+    def leave(self, member: AgentConnection, session_id: str, agent_id: str) -> None:
+        """Unbind an agent from a closed connection: the agent stays, and its messages wait."""
         if self._members.get((session_id, agent_id)) is member:
             del self._members[session_id, agent_id]
             session = self._state.sessions.get(session_id)
@@ -150,23 +154,26 @@ class Agents(Core):
                 self._presence.went((session_id, agent_id))
 
     def resume(self, session_id: str, agent_id: str) -> None:
-        """A connection has room again."""
+        """Continue deliveries to a connection that has room again."""
         session = self._state.sessions.get(session_id)
         agent = session.agents.get(agent_id) if session is not None else None
         if agent is not None:
             self._deliveries.pump(agent)
 
     def watch_presence(self) -> None:
-        """Agents that were here when the bus last stopped have a moment to come back."""
+        """Give agents that were online when the bus stopped a moment to reconnect."""
         for session in self._state.sessions.values():
             for agent in session.agents.values():
                 if agent.online and (session.key, agent.id) not in self._members:
                     self._presence.went((session.key, agent.id))
 
-    def seen(self, session: Session, agent: Agent) -> None:
-        """An agent without a connection has asked something by HTTP."""
-        if (session.key, agent.id) not in self._members:
-            self._presence.asked((session.key, agent.id))
+    def seen(self, session: SessionState, agent: AgentState) -> None:
+        """Mark an agent without a connection as online, because it just asked something by HTTP.
+
+        The person at the machine (`user`) is no agent of the session and has no presence.
+        """
+        if agent is not session.user and (session.key, agent.id) not in self._members:
+            self._presence.asked_by_http((session.key, agent.id))
             self._commit_presence(session, agent, online=True)
 
     def _went_away(self, key: Key) -> None:
@@ -175,7 +182,7 @@ class Agents(Core):
         if session is not None and agent is not None and session.status == "open" and key not in self._members:
             self._commit_presence(session, agent, online=False)
 
-    def _commit_presence(self, session: Session, agent: Agent, *, online: bool) -> None:
+    def _commit_presence(self, session: SessionState, agent: AgentState, *, online: bool) -> None:
         if agent.online != online and not self.commits.stopped:
             decided = self._state.present(session, self.now(), agent, online=online)
             self._commit(decided, lambda _: None)

@@ -1,8 +1,8 @@
-"""Group commit: what is decided while one commit is under way shares the next.
+"""Group commit: everything decided during one commit shares the next commit.
 
-Commits run in a thread of their own, so that a slow disk holds up nobody who asks for nothing durable. Whoever waits
-is told in the order of the decisions, after the commit that holds theirs. What may be lost without harm (a
-confirmation: its message would only be delivered once more) waits for company for a moment.
+Commits run in their own thread, so a slow disk does not delay requests that need no commit. Callbacks run in the order
+of the decisions, after the commit that contains them; the next commit is already being written meanwhile. A
+confirmation may be lost in a crash (its message is then delivered again), so it waits a moment for other writes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TypeVar
 import orjson
 import structlog
 
-from redkey.bus.log import Log
-from redkey.bus.state import MANY, Write
+from redkey.bus.log import BusLog
+from redkey.bus.model import MANY, Write
 from redkey.errors import BusRefused, StoreError, StorePoisoned
 
 _log = structlog.get_logger("redkey.bus")
@@ -25,15 +25,15 @@ Done = Callable[[BusRefused | None], None]
 _LAZY_SECONDS = 0.05
 
 
-class Commits:
-    """The queue before the log."""
+class CommitQueue:
+    """The writes that wait for the log, and the callbacks that wait for them."""
 
     def __init__(
-        self, log: Log, *, on_failure: Callable[[StoreError], None], on_fatal: Callable[[BaseException], None]
+        self, log: BusLog, *, on_failure: Callable[[StoreError], None], on_fatal: Callable[[BaseException], None]
     ) -> None:
         self._log, self._on_failure, self._on_fatal = log, on_failure, on_fatal
         self._writes: list[Write] = []
-        # Confirmed messages by place, and the agents that confirmed each.
+        # Confirmed messages by sequence number, and the agents that confirmed each.
         self._taken: dict[int, list[int]] = {}
         self._waiting: list[Done] = []
         self._under_way: list[Done] = []
@@ -45,7 +45,7 @@ class Commits:
         self.stopped = False
 
     def add(self, writes: Sequence[Write], done: Done) -> None:
-        """Make rows durable and call `done` with None, or with why they are not."""
+        """Commit rows, then call `done` with None, or with the error."""
         if self.stopped:
             done(_unavailable())
             return
@@ -54,7 +54,7 @@ class Commits:
         self._begin()
 
     def add_taken(self, agent: int, seq: int) -> None:
-        """An agent has confirmed a message: its row may go with any later commit."""
+        """Delete the row of a confirmed message with any later commit."""
         agents = self._taken.get(seq)
         if agents is None:
             agents = self._taken[seq] = []
@@ -63,11 +63,11 @@ class Commits:
             self._timer = asyncio.get_running_loop().call_later(_LAZY_SECONDS, self._begin)
 
     async def aside(self, work: Callable[[], T]) -> T:
-        """Do something with the log between two commits."""
+        """Run work on the log between two commits."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def stop(self) -> None:
-        """Make durable what was added; nothing is taken after that."""
+        """Commit what was added; accept nothing after that."""
         if self._writes or self._waiting or self._taken:
             self._begin()
         await self._idle.wait()
@@ -81,7 +81,7 @@ class Commits:
         if not self._committing:
             self._committing = True
             self._idle.clear()
-            # One more turn of the loop: what has arrived together is decided together.
+            # Wait one turn of the loop, so that requests that arrived together share a commit.
             asyncio.get_running_loop().call_soon(self._commit)
 
     def _commit(self) -> None:
@@ -94,26 +94,33 @@ class Commits:
                 writes.extend(("delete_pending", (agent, seq)) for agent in agents)
         self._under_way, self._waiting = self._waiting, []
         if not writes:
-            self._tell(None)
+            self._finish(None)
             return
         loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._thread, self._log.commit, writes)
-        future.add_done_callback(lambda ended: self._tell(ended.exception()))
+        # Not `run_in_executor`: its chain of two futures costs two more turns of the loop for each commit.
+        commit = self._thread.submit(self._log.commit, writes)
+        commit.add_done_callback(lambda ended: loop.call_soon_threadsafe(self._finish, ended.exception()))
 
-    def _tell(self, failure: BaseException | None) -> None:
+    def _finish(self, failure: BaseException | None) -> None:
+        """Call the callbacks of a finished commit, while the next commit is being written."""
         done, self._under_way = self._under_way, []
         if failure is not None:
-            # What was decided meanwhile stands on what is not there.
+            # What was decided meanwhile is based on what was not written.
             done += self._waiting
             self._waiting, self._writes, self._taken = [], [], {}
             self._fail(failure)
+        overlaps = bool(self._writes)
+        if overlaps:
+            self._commit()
         refused = _unavailable() if failure is not None else None
-        for one in done:
+        for callback in done:
             try:
-                one(refused)
+                callback(refused)
             except Exception as error:
-                # A mistake of ours at one caller must not keep the others waiting for ever.
-                _log.error("a caller could not be told of a commit", exc_info=error)
+                # An error in one callback must not leave the others waiting forever.
+                _log.error("a callback of a commit failed", exc_info=error)
+        if overlaps:
+            return
         if self._waiting or self._writes or self._taken:
             asyncio.get_running_loop().call_soon(self._commit)
         else:
@@ -129,4 +136,4 @@ class Commits:
 
 
 def _unavailable() -> BusRefused:
-    return BusRefused("the bus cannot write now; send it again with the same id", code="unavailable")
+    return BusRefused("the bus cannot write now; retry with the same id", code="unavailable")

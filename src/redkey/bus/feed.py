@@ -1,7 +1,7 @@
-"""Feeds: the records of a session as they become durable, and those who follow them.
+"""Feeds: the durable records of a session, and their followers.
 
-A follower has no queue, only a place: it takes from the last records in memory while they reach back to it, and from
-the log where not. So a slow one costs what it takes and nothing more, and nobody waits for it.
+A follower has no queue, only a position: it reads the last records from memory if they reach back far enough, else from
+the log. So a slow follower uses no memory and delays no other one.
 """
 
 from __future__ import annotations
@@ -9,31 +9,31 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
-from redkey.bus.log import Log
-from redkey.bus.state import Record
+from redkey.bus.log import BusLog
+from redkey.bus.model import SessionRecord
 
 _RING = 1024
 _RING_BYTES = 4 * 1024 * 1024
 
 
 class Follower(Protocol):
-    """Somebody who wants to know that there is more, or that it is over."""
+    """A reader that is woken for new records and for the end of the session."""
 
     def wake(self) -> None: ...
 
 
-class Feed:
+class SessionFeed:
     """The durable records of one session."""
 
-    def __init__(self, log: Log, number: int, last: int, *, closed: bool = False) -> None:
+    def __init__(self, log: BusLog, number: int, last: int, *, closed: bool = False) -> None:
         self._log, self._number = log, number
         self.last, self.closed = last, closed
-        self._ring: deque[Record] = deque()
+        self._ring: deque[SessionRecord] = deque()
         self._bytes = 0
         self.followers: set[Follower] = set()
 
-    def publish(self, record: Record) -> None:
-        """A record is durable."""
+    def publish(self, record: SessionRecord) -> None:
+        """Add a record that is durable."""
         self._ring.append(record)
         self._bytes += len(record.envelope)
         while len(self._ring) > _RING or self._bytes > _RING_BYTES:
@@ -41,11 +41,12 @@ class Feed:
         self.last = record.seq
 
     def wake(self) -> None:
+        """Wake all followers."""
         for follower in tuple(self.followers):
             follower.wake()
 
-    def after(self, place: int, limit: int) -> list[Record]:
-        """The next records after a place."""
+    def after(self, place: int, limit: int) -> list[SessionRecord]:
+        """The next records after a position."""
         if place >= self.last:
             return []
         first = self._ring[0].seq if self._ring else self.last + 1
@@ -54,30 +55,31 @@ class Feed:
         start = place + 1 - first
         return [self._ring[index] for index in range(start, min(start + limit, len(self._ring)))]
 
-    def before(self, place: int, limit: int, size: int) -> list[Record]:
-        """The last records before a place, oldest first, as many as are within the limits."""
-        found: list[Record] = []
+    def before(self, place: int, limit: int, size: int) -> list[SessionRecord]:
+        """The last records before a position, oldest first, within the limits of count and bytes."""
+        records: list[SessionRecord] = []
         for record in self._log.last_records(self._number, min(place, self.last + 1), limit):
             size -= len(record.envelope)
-            if size < 0 and found:
+            if size < 0 and records:
                 break
-            found.append(record)
-        found.reverse()
-        return found
+            records.append(record)
+        records.reverse()
+        return records
 
-    def between(self, after: int | None, before: int, limit: int, size: int) -> list[Record]:
-        """Records within two places: the first after `after` if it is given, else the last before `before`."""
+    def between(self, after: int | None, before: int, limit: int, size: int) -> list[SessionRecord]:
+        """Records between two positions: the first after `after` if it is given, else the last before `before`."""
         if after is None:
             return self.before(before, limit, size)
-        found: list[Record] = []
+        records: list[SessionRecord] = []
         for record in self.after(after, limit):
             size -= len(record.envelope)
-            if record.seq >= before or (size < 0 and found):
+            if record.seq >= before or (size < 0 and records):
                 break
-            found.append(record)
-        return found
+            records.append(record)
+        return records
 
-    def record(self, seq: int) -> Record | None:
+    def record(self, seq: int) -> SessionRecord | None:
+        """The record at a position, from memory or the log."""
         first = self._ring[0].seq if self._ring else self.last + 1
         if seq >= first:
             return self._ring[seq - first] if seq <= self.last else None

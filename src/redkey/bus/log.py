@@ -1,7 +1,7 @@
-"""The durable log of the bus: one SQLite file of its own, written by one thread and read by the event loop.
+"""The durable log of the bus: its own SQLite file, written by one thread and read by the event loop.
 
-A commit is durable when it returns (WAL, synced each time). Reading goes through a second connection and sees the
-last commit. What fails is told as an error of the store; after a failed fsync nothing more may be believed.
+A commit is durable when it returns (WAL, synced each time). Reads use a second connection and see the last commit. A
+failure is raised as a StoreError; after a failed fsync (StorePoisoned) the file must not be used any more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from redkey.bus.envelope import USER
-from redkey.bus.state import Agent, Record, Session, Write
+from redkey.bus.model import AgentState, SessionRecord, SessionState, Write
 from redkey.errors import StoreError, StoreFailed, StoreFull, StorePoisoned, StoreRefused
 
 FILE = "bus.db"
@@ -28,10 +28,10 @@ VERSION = 2
 _SEQ_MASK = (1 << 40) - 1
 _SETTINGS = {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "temp_store": 2, "wal_autocheckpoint": 0}
 _SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2, "wal_autocheckpoint": 0}
-# So many rows are worth being handed over at once.
-_FEW = 8
-# The write-ahead log is copied into the file after this many commits. SQLite's own hook is off, because it keeps
-# silent about an fsync that failed.
+# From this many rows on, one statement with JSON is faster than one step for each row.
+_BULK_ROWS = 8
+# The write-ahead log is checkpointed after this many commits. SQLite's automatic checkpoint is off, because it does
+# not report a failed fsync.
 _COMMITS = 256
 _FSYNC_FAILED = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 
@@ -48,16 +48,16 @@ def _read_statements() -> dict[str, str]:
 SQL = _read_statements()
 
 
-class Log:
+class BusLog:
     """The file of one bus."""
 
     def __init__(self, directory: Path) -> None:
         path = directory / FILE
-        # Made private before SQLite opens it; its -wal and -shm get the same mode.
+        # Created private before SQLite opens it; -wal and -shm get the same mode.
         try:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         except OSError as cause:
-            message = f"{path} cannot be opened (a link is refused): {cause.strerror or cause}"
+            message = f"{path} cannot be opened (symbolic links are refused): {cause.strerror or cause}"
             raise StoreRefused(message, code="file_unsafe") from cause
         self._writer = _connect(path)
         try:
@@ -70,13 +70,14 @@ class Log:
         self._commits = 0
 
     def close(self) -> None:
+        """Close the file."""
         self._reader.close()
         self._writer.close()
 
     # Writing, by one thread at a time.
 
     def commit(self, writes: Sequence[Write]) -> None:
-        """Make all of it durable, or nothing; the error says which."""
+        """Commit all rows or none; return once they are synced."""
         with _translated():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -93,27 +94,28 @@ class Log:
 
     def _write(self, name: str, rows: list[Any]) -> None:
         many = SQL.get(f"{name}_many")
-        if many is None or len(rows) < _FEW:
+        if many is None or len(rows) < _BULK_ROWS:
             self._writer.executemany(SQL[name], rows)
         else:
-            # Every step of a statement takes the interpreter's lock again, against a busy event loop.
+            # One step instead of one for each row: every step must get the GIL from a busy event loop.
             self._writer.execute(many, (orjson.dumps(rows, default=bytes.decode).decode(),))
 
     def forget(self, before: str, limit: int) -> bool:
-        """Forget some of what is older than a time and waits for nobody; false when nothing more is to be forgotten."""
+        """Delete a batch of old records that wait for no agent; false when none is left."""
         with _translated():
             for session, over, until in self._writer.execute(SQL["aged_sessions"], {"before": before}).fetchall():
-                given = {"session": session, "until": until, "before": before, "limit": limit}
-                if self._writer.execute(SQL["forget_records"], given).rowcount == limit:
+                parameters = {"session": session, "until": until, "before": before, "limit": limit}
+                if self._writer.execute(SQL["forget_records"], parameters).rowcount == limit:
                     return True
-                self._writer.execute(SQL["forget_session_records"], given)
-                self._writer.execute(SQL["forget_conversations"], {**given, "over": over})
+                self._writer.execute(SQL["forget_session_records"], parameters)
+                self._writer.execute(SQL["forget_conversations"], {**parameters, "over": over})
                 if over:
-                    self._writer.execute(SQL["forget_agents"], given)
-                    self._writer.execute(SQL["forget_session"], given)
+                    self._writer.execute(SQL["forget_agents"], parameters)
+                    self._writer.execute(SQL["forget_session"], parameters)
         return False
 
     def forget_answers(self, before: str) -> None:
+        """Delete stored HTTP answers that are older than a time."""
         with _translated():
             self._writer.execute(SQL["delete_answers"], (before,))
 
@@ -122,17 +124,17 @@ class Log:
             with _translated():
                 self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except StoreFull:
-            # A full disk only makes the log longer for now.
+            # On a full disk the write-ahead log only grows for now.
             return
 
     # Reading.
 
-    def load(self) -> tuple[list[Session], int, int]:
-        """Every open session with its agents, and the highest numbers given."""
-        sessions = {row[0]: Session(*row) for row in self._fetch("open_sessions")}
+    def load(self) -> tuple[list[SessionState], int, int]:
+        """Load every open session with its agents, and the highest numbers in use."""
+        sessions = {row[0]: SessionState(*row) for row in self._fetch("open_sessions")}
         waiting = dict(self._fetch("pending_counts"))
         for number, *row in self._fetch("agents"):
-            agent = Agent(*row)
+            agent = AgentState(*row)
             agent.lead, agent.online = bool(agent.lead), bool(agent.online)
             agent.waiting = waiting.get(agent.number, 0)
             if agent.id == USER:
@@ -144,57 +146,68 @@ class Log:
         ((session_numbers, agent_numbers),) = self._fetch("numbers")
         return list(sessions.values()), session_numbers, agent_numbers
 
-    def session(self, session_id: str) -> Session | None:
+    def session(self, session_id: str) -> SessionState | None:
         """A session, open or closed, without its agents."""
         for row in self._fetch("session", session_id):
             return _session(row)
         return None
 
     def cursor(self, session_id: str) -> int | None:
-        """How far a bound ledger was told to a session; None when it is bound to none."""
+        """The position of a bound session in its ledger; None if it is not bound."""
         for row in self._fetch("session", session_id):
-            found: int | None = row[-1]
-            return found
+            position: int | None = row[-1]
+            return position
         return None
 
-    def sessions(self, workspace: str, after: str, limit: int, status: str | None) -> list[Session]:
+    def sessions(self, workspace: str, after: str, limit: int, status: str | None) -> list[SessionState]:
+        """List the sessions of a workspace by id, open and closed."""
         return [_session(row) for row in self._fetch("sessions", workspace, after, status, status, limit)]
 
     def bound_sessions(self) -> list[tuple[str, int]]:
+        """List the open sessions that are bound to a ledger, with their positions."""
         return self._fetch("bound_sessions")
 
     def pending(self, agent: int) -> Iterator[int]:
+        """The sequence numbers of the messages that wait for an agent."""
         return (seq for (seq,) in self._fetch("pending", agent))
 
-    def records(self, session: int, after: int, limit: int) -> list[Record]:
+    def records(self, session: int, after: int, limit: int) -> list[SessionRecord]:
+        """The next records after a position."""
         base = session << 40
         return _records(self._fetch("records_after", base + after, base | _SEQ_MASK, limit))
 
-    def last_records(self, session: int, before: int, limit: int) -> Iterable[Record]:
+    def last_records(self, session: int, before: int, limit: int) -> Iterable[SessionRecord]:
         """The records before a place, newest first."""
         base = session << 40
         return _records(self._fetch("records_before", base, base + min(before, _SEQ_MASK), limit))
 
-    def record(self, session: int, seq: int) -> Record | None:
+    def record(self, session: int, seq: int) -> SessionRecord | None:
+        """The record at a position."""
         return next(iter(_records(self._fetch("record", session << 40 | seq))), None)
 
-    def find(self, session: int, message_id: str) -> Record | None:
+    def find(self, session: int, message_id: str) -> SessionRecord | None:
+        """The record with an id."""
         return next(iter(_records(self._fetch("record_of_message", session, message_id))), None)
 
     def record_ids(self, session: int) -> Iterator[str]:
+        """The ids of all records of a session."""
         return (record_id for (record_id,) in self._fetch("record_ids", session))
 
-    def session_records(self, workspace: str, after: int, limit: int) -> list[tuple[int, Record]]:
+    def session_records(self, workspace: str, after: int, limit: int) -> list[tuple[int, SessionRecord]]:
+        """The next creations and closings of sessions of a workspace."""
         rows = self._fetch("session_records_after", after, workspace, limit)
         return [(row[0], _records([row[1:]])[0]) for row in rows]
 
     def answer(self, scope: str, key: str) -> tuple[bytes, int, bytes] | None:
+        """The stored HTTP answer for an idempotency key: request hash, status, body."""
         return next(iter(self._fetch("answer", scope, key)), None)
 
     def conversation_owner(self, session: int, conversation_id: str) -> str | None:
+        """The stored owner of a conversation."""
         return next((owner for (owner,) in self._fetch("conversation_owner", session, conversation_id)), None)
 
     def last_seq(self, session: int) -> int:
+        """The sequence number of a session's last record."""
         base = session << 40
         ((position,),) = self._fetch("last_seq", base, base | _SEQ_MASK)
         return int(position) & _SEQ_MASK
@@ -207,14 +220,14 @@ class Log:
 
 
 def _grouped(writes: Sequence[Write]) -> Iterable[tuple[str, list[Any]]]:
-    """Rows by statement. Those that come in bulk are put together, up to where a mailbox is emptied."""
+    """Group rows by statement. Bulk rows are collected until a mailbox is deleted."""
     bulk: dict[str, list[Any]] = {}
     for name, rows in groupby(writes, key=_statement):
         if f"{name}_many" in SQL:
             bulk.setdefault(name, []).extend(row for _, row in rows)
             continue
         if name == "delete_mailbox":
-            # What came for an agent before it left must not come after.
+            # Rows for an agent must be written before its mailbox is deleted, not after.
             yield from bulk.items()
             bulk = {}
         yield name, [row for _, row in rows]
@@ -225,12 +238,12 @@ def _statement(write: Write) -> str:
     return write[0]
 
 
-def _session(row: Sequence[Any]) -> Session:
-    return Session(*row[:-1])
+def _session(row: Sequence[Any]) -> SessionState:
+    return SessionState(*row[:-1])
 
 
-def _records(rows: Sequence[Any]) -> list[Record]:
-    return [Record(position & _SEQ_MASK, ts, key, kind, envelope) for position, ts, key, kind, envelope in rows]
+def _records(rows: Sequence[Any]) -> list[SessionRecord]:
+    return [SessionRecord(position & _SEQ_MASK, ts, key, kind, envelope) for position, ts, key, kind, envelope in rows]
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -240,9 +253,9 @@ def _connect(path: Path) -> sqlite3.Connection:
             for name, value in _SETTINGS.items():
                 connection.execute(f"PRAGMA {name} = {value}").fetchall()
             for name, wanted in _SAFE.items():
-                (found,) = connection.execute(f"PRAGMA {name}").fetchone()
-                if found != wanted:
-                    message = f"{path} has {name}={found} and must have {wanted}; is it on a local file system?"
+                (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+                if value != wanted:
+                    message = f"{path} has {name}={value} and must have {wanted}; put it on a local file system"
                     raise StoreRefused(message, code="unsafe_settings")
         except BaseException:
             connection.close()
@@ -251,7 +264,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file, migrate an older one; refuse a file that is not the bus's, or newer."""
+    """Create the tables of a new file, or migrate an older one; refuse a foreign or newer file."""
     with _translated():
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -263,7 +276,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
             connection.executescript(f"BEGIN EXCLUSIVE; {steps} PRAGMA user_version = {VERSION}; COMMIT;")
             return
         if application or version or tables:
-            message = "bus.db is not a file of this bus, or was written by a newer RedKey"
+            message = "bus.db is not a file of the bus, or was written by a newer RedKey"
             raise StoreRefused(message, code="not_redkey" if application != APPLICATION_ID else "newer_format")
         stamp = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
         connection.executescript(f"BEGIN EXCLUSIVE; {_sql('schema.sql')} {stamp} COMMIT;")
@@ -280,7 +293,7 @@ def _translated() -> Iterator[None]:
 def _translate(cause: sqlite3.Error) -> StoreError:
     code = getattr(cause, "sqlite_errorcode", 0)
     if code in _FSYNC_FAILED:
-        return StorePoisoned(f"an fsync failed, what is on disk is not known; stop the bus: {cause}")
+        return StorePoisoned(f"an fsync failed, so the content of the disk is unknown; stop the bus: {cause}")
     if code & 0xFF == sqlite3.SQLITE_FULL:
-        return StoreFull(f"no space is left for bus.db: {cause}")
+        return StoreFull(f"no space left for bus.db: {cause}")
     return StoreFailed(f"bus.db cannot be used: {cause}")

@@ -1,7 +1,7 @@
-"""A mailbox: the messages of one agent on their way to it, in order, until it has confirmed each.
+"""A mailbox: the unconfirmed messages of one agent, in order.
 
-It owns the order, the window of unconfirmed messages and the bound on deliveries to one connection. It holds places,
-not bodies: those are fetched when they go out. Time and the connection come from outside.
+It owns the order, the window of sent messages and the limit of deliveries to one connection. It stores sequence
+numbers; bodies are fetched when they are sent. The time and the connection come from outside.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from redkey.bus.envelope import ACK_TIMEOUT_MS, Ack
 
 
 class Outlet(Protocol):
-    """Where lines go: one connection."""
+    """Where messages are sent: one connection."""
 
     @property
     def paused(self) -> bool:
@@ -25,13 +25,13 @@ class Outlet(Protocol):
 
     def write(self, line: bytes) -> None: ...
 
-    def deliver(self, parcel: Parcel) -> None:
+    def deliver(self, message: OutgoingMessage) -> None:
         """Send a message in the version that the reader speaks."""
         ...
 
 
-class Parcel(msgspec.Struct, frozen=True, gc=False):
-    """A message made ready to go out."""
+class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
+    """A message that is ready to be sent."""
 
     id: str
     line: bytes
@@ -42,26 +42,26 @@ class Parcel(msgspec.Struct, frozen=True, gc=False):
 
 
 class InFlight(msgspec.Struct, gc=False):
-    """A message that was sent and is not confirmed."""
+    """A message that was sent and is not yet confirmed."""
 
     seq: int
-    parcel: Parcel
+    message: OutgoingMessage
     due: float
     deliveries: int = 1
 
 
-Fetch = Callable[[int], Parcel | None]
+Fetch = Callable[[int], OutgoingMessage | None]
 
 
-class Mailbox:
+class AgentMailbox:
     """Messages for one agent."""
 
     def __init__(self, fetch: Fetch, window: int, deliveries: int, waiting: Iterable[int] = ()) -> None:
         self._fetch, self._window, self._deliveries = fetch, window, deliveries
-        # The places of messages that were not sent yet.
+        # The sequence numbers of messages that are not sent yet.
         self.waiting: deque[int] = deque(waiting)
         self._in_flight: dict[str, InFlight] = {}
-        # Given to this connection as often as it may be; the next connection gets them again.
+        # Messages at their delivery limit; the next connection gets them again.
         self._parked: dict[str, int] = {}
         self.outlet: Outlet | None = None
 
@@ -70,62 +70,64 @@ class Mailbox:
 
     @property
     def places(self) -> list[int]:
-        """Every message that is not confirmed, in order."""
-        sent = [one.seq for one in self._in_flight.values()]
+        """The sequence numbers of all unconfirmed messages, in order."""
+        sent = [flight.seq for flight in self._in_flight.values()]
         return sorted([*sent, *self._parked.values(), *self.waiting])
 
     def progress(self, seq: int, message_id: str) -> str:
-        """How far a message has come: waiting, delivered or acknowledged."""
+        """The state of a message: waiting, delivered or acknowledged."""
         if message_id in self._in_flight or message_id in self._parked:
             return "delivered"
         return "waiting" if seq in self.waiting else "acknowledged"
 
     def arrive(self, seq: int) -> None:
+        """Add a message that is not sent yet."""
         self.waiting.append(seq)
 
     def attach(self, outlet: Outlet) -> None:
-        """A connection takes the messages from now on: all that are not confirmed, from the oldest."""
+        """Send to a connection from now on, beginning with the oldest unconfirmed message."""
         self.detach()
         self.outlet = outlet
 
     def detach(self) -> None:
+        """Stop sending; all unconfirmed messages wait again."""
         self.waiting = deque(self.places)
         self._in_flight.clear()
         self._parked.clear()
         self.outlet = None
 
     def offer(self, flight: InFlight, once: bool) -> bool:
-        """Send a message at once if nothing is ahead of it and there is room; else it waits, and the answer is false.
+        """Send a message if no other waits and there is room; otherwise let it wait and return false.
 
-        `once` means that it needs no confirmation.
+        With `once` it needs no confirmation.
         """
         outlet = self.outlet
         if outlet is None or self.waiting or len(self._in_flight) >= self._window or outlet.paused:
             self.waiting.append(flight.seq)
             return False
-        outlet.deliver(flight.parcel)
+        outlet.deliver(flight.message)
         if not once:
-            self._in_flight[flight.parcel.id] = flight
+            self._in_flight[flight.message.id] = flight
         return True
 
-    def send(self, seq: int, parcel: Parcel, now: float) -> InFlight | None:
-        """Send a message at once; None when it needs no confirmation."""
+    def send(self, seq: int, message: OutgoingMessage, now: float) -> InFlight | None:
+        """Send a message; None if it needs no confirmation."""
         if self.outlet is not None:
-            self.outlet.deliver(parcel)
-        if parcel.ack is not None and parcel.ack.mode == "none":
+            self.outlet.deliver(message)
+        if message.ack is not None and message.ack.mode == "none":
             return None
-        flight = self._in_flight[parcel.id] = InFlight(seq, parcel, now + ack_seconds(parcel.ack))
+        flight = self._in_flight[message.id] = InFlight(seq, message, now + ack_seconds(message.ack))
         return flight
 
     def pump(self, now: float) -> tuple[list[InFlight], list[int]]:
-        """Send what may go out: what now waits to be confirmed, and the places of what needs no confirmation."""
+        """Send while there is room; return what needs confirmation, and the numbers of what does not."""
         sent: list[InFlight] = []
         over: list[int] = []
         outlet = self.outlet
         while outlet is not None and self.waiting and len(self._in_flight) < self._window and not outlet.paused:
             seq = self.waiting.popleft()
-            parcel = self._fetch(seq)
-            flight = self.send(seq, parcel, now) if parcel is not None else None
+            message = self._fetch(seq)
+            flight = self.send(seq, message, now) if message is not None else None
             if flight is None:
                 over.append(seq)
             else:
@@ -133,12 +135,12 @@ class Mailbox:
         return sent, over
 
     def confirm(self, message_id: str) -> int | None:
-        """The place of a message that was sent and is now confirmed; None when none of this id is on its way."""
+        """Confirm a sent message and return its sequence number; None if no sent message has this id."""
         flight = self._in_flight.pop(message_id, None)
         return flight.seq if flight is not None else self._parked.pop(message_id, None)
 
     def withdraw(self, seq: int) -> bool:
-        """Confirm a message that was sent by an earlier connection only; false when it does not wait here."""
+        """Confirm a message that this connection was not sent; false if it does not wait here."""
         try:
             self.waiting.remove(seq)
         except ValueError:
@@ -146,25 +148,25 @@ class Mailbox:
         return True
 
     def overdue(self, flight: InFlight, now: float) -> bool:
-        """Time is over for a message: send it again. False when it was sent as often as it may be, and is parked."""
+        """Send a message again whose time is over. False if it reached the delivery limit and is parked."""
         outlet = self.outlet
-        if outlet is None or self._in_flight.get(flight.parcel.id) is not flight:
+        if outlet is None or self._in_flight.get(flight.message.id) is not flight:
             return True
-        flight.due = now + ack_seconds(flight.parcel.ack)
+        flight.due = now + ack_seconds(flight.message.ack)
         if outlet.paused:
-            # It has not even taken the first copy.
+            # The reader has not taken the first copy yet.
             return True
         if flight.deliveries >= self._deliveries:
-            del self._in_flight[flight.parcel.id]
-            self._parked[flight.parcel.id] = flight.seq
+            del self._in_flight[flight.message.id]
+            self._parked[flight.message.id] = flight.seq
             return False
         flight.deliveries += 1
-        outlet.deliver(flight.parcel)
+        outlet.deliver(flight.message)
         return True
 
     def waits(self, flight: InFlight) -> bool:
-        """True while a message that was sent is still to be confirmed."""
-        return self._in_flight.get(flight.parcel.id) is flight
+        """Whether a sent message is still unconfirmed."""
+        return self._in_flight.get(flight.message.id) is flight
 
 
 def ack_seconds(ack: Ack | None) -> float:

@@ -1,47 +1,49 @@
-"""Messages of the bus: send, confirm, and see what waits and how far a message has come."""
+"""Messages: send them, confirm them, list those that wait and show their deliveries."""
 
 from __future__ import annotations
 
-from redkey.bus.agents import Agents
+from redkey.bus.agents import AgentOperations
 from redkey.bus.commits import Done
-from redkey.bus.core import Also, Member
+from redkey.bus.core import AgentConnection, Also
 from redkey.bus.envelope import BUS, USER, Envelope
-from redkey.bus.guarding import Guard
+from redkey.bus.guard import Guard
+from redkey.bus.model import MESSAGE, AgentState, Decided, Route, SessionRecord, SessionState
 from redkey.bus.runtime.conduct import Breach
 from redkey.bus.runtime.events import Message
-from redkey.bus.state import MESSAGE, Agent, Decided, Record, Route, Session
 from redkey.errors import BusRefused
 
 _USER_MAIL = 1_000
 
 
-class Messages(Agents):
-    """What both faces do with messages."""
+class MessageOperations(AgentOperations):
+    """The operations on messages; both faces call these."""
 
     _guard: Guard
     _route: Route
-    # Owners of conversations whose rows may not be durable yet.
+    # Owners of conversations whose rows are not durable yet.
     _owned: dict[tuple[int, str], str]
 
     def send(self, session_id: str, envelope: Envelope, done: Done, *, also: Also = None) -> Decided:
-        """Record a message for those that it goes to."""
+        """Record a message for its receivers."""
         session = self._state.open(session_id)
         since = self._ago(self.limits.broadcast_seconds) if envelope.topic else ""
         if envelope.dst == USER and self._user(session).waiting >= _USER_MAIL:
-            # A person need not confirm anything: the oldest goes.
+            # A person need not confirm messages, so the oldest is dropped.
             self._deliveries.drop_oldest(self._user(session))
         decided = self._state.send(session, self.now(), envelope, since, self._find, self._route, self._guard)
         self._commit(decided, done, also=also)
         return decided
 
-    def announce(self, session: Session, envelope: Envelope, done: Done, *, actor: Member | None = None) -> None:
-        """Record something that an agent tells everybody who is connected."""
+    def announce(
+        self, session: SessionState, envelope: Envelope, done: Done, *, actor: AgentConnection | None = None
+    ) -> None:
+        """Record an event of an agent for all connected agents."""
         payload = envelope.payload if isinstance(envelope.payload, dict) else {}
         decided = self._state.note(session, self.now(), envelope.type, envelope.src, payload)
         self._commit(decided, done, actor=actor)
 
-    def own(self, session: Session, conversation_id: str, agent_id: str) -> None:
-        """Make an agent the owner of a conversation; refused when it has another one."""
+    def own(self, session: SessionState, conversation_id: str, agent_id: str) -> None:
+        """Make an agent the owner of a conversation; refuse it if there is another owner."""
         key = session.number, conversation_id
         owner = self._owned.get(key) or self.log.conversation_owner(*key)
         if owner is None:
@@ -52,24 +54,26 @@ class Messages(Agents):
             self._owned[key] = owner = agent_id
             self.commits.add([self._state.own(session, conversation_id, agent_id, self.now())], durable)
         if owner != agent_id:
-            raise BusRefused(f"this conversation belongs to {owner}", code="not_owner", pointer="/src")
+            raise BusRefused(
+                f"this conversation belongs to {owner}; only the owner may do this", code="not_owner", pointer="/src"
+            )
 
-    def waiting(self, session: Session, agent: Agent, limit: int, after: int = 0) -> list[Record]:
-        """The messages that wait for an agent, oldest first, as many as are within the limits."""
+    def waiting(self, session: SessionState, agent: AgentState, limit: int, after: int = 0) -> list[SessionRecord]:
+        """The messages that wait for an agent, oldest first, within the limits."""
         feed, size = self.feed(session), self.limits.history_bytes
-        found: list[Record] = []
+        records: list[SessionRecord] = []
         for seq in self._deliveries.places(agent):
             record = feed.record(seq) if seq > after else None
             if record is None:
                 continue
             size -= len(record.envelope)
-            if len(found) == limit or (size < 0 and found):
+            if len(records) == limit or (size < 0 and records):
                 break
-            found.append(record)
-        return found
+            records.append(record)
+        return records
 
-    def confirm_from(self, member: Member, session_id: str, agent_id: str, message_id: str) -> bool:
-        """As `confirm`, for an agent that speaks through a connection; false when it does not."""
+    def confirm_from(self, member: AgentConnection, session_id: str, agent_id: str, message_id: str) -> bool:
+        """Confirm a message for an agent of a connection; false if the agent is not bound to it."""
         if self._members.get((session_id, agent_id)) is not member:
             return False
         session = self._state.sessions[session_id]
@@ -79,13 +83,13 @@ class Messages(Agents):
         return True
 
     def confirm(self, session_id: str, agent_id: str, message_id: str) -> bool:
-        """An agent has a message; false when none of this id waits for it (any more)."""
+        """Confirm a message for an agent; false if it has no unconfirmed message with this id."""
         session = self._state.open(session_id)
         agent = self.agent(session, agent_id)
         return self._deliveries.confirm(agent, message_id, lambda key: self._seq_of(session, key))
 
-    def deliveries(self, session: Session, record: Record, dst: str | None) -> list[dict[str, str]]:
-        """How far a message has come: to its receiver, or to those of everybody who have not confirmed it."""
+    def deliveries(self, session: SessionState, record: SessionRecord, dst: str | None) -> list[dict[str, str]]:
+        """The deliveries of a message: to its receiver, or to those of all agents that have not confirmed it."""
         if dst == USER and session.user is not None:
             agents = [session.user]
         else:
@@ -94,18 +98,18 @@ class Messages(Agents):
         shown = ((agent, state) for agent, state in states if dst or state != "acknowledged")
         return [{"agent_id": agent.id, "state": state} for agent, state in shown]
 
-    def _seq_of(self, session: Session, message_id: str) -> int | None:
+    def _seq_of(self, session: SessionState, message_id: str) -> int | None:
         record = self.log.find(session.number, message_id)
         return record.seq if record is not None else None
 
     def _find_message(self, session_id: str, message_id: str) -> Envelope | None:
-        found = self._find(self._state.open(session_id), message_id)
-        return found if found is not None and found.type == MESSAGE else None
+        envelope = self._find(self._state.open(session_id), message_id)
+        return envelope if envelope is not None and envelope.type == MESSAGE else None
 
     def _find_owner(self, session_id: str, conversation_id: str) -> str | None:
         return self.log.conversation_owner(self._state.open(session_id).number, conversation_id)
 
-    def _tell_refusal(self, session: Session, message: Message, breach: Breach) -> None:
+    def _report_refusal(self, session: SessionState, message: Message, breach: Breach) -> None:
         payload = {
             "message_id": message.id,
             "src": message.src,

@@ -1,18 +1,20 @@
-"""Recording a message of the bus on the ledger: its words become content, the ledger gets their hash.
+"""Record a message of the bus on the ledger: its text becomes content, the ledger gets the hash.
 
-It is sent as an inbox message, by the same use case and the same rules as one that comes through the API. Nothing
-else said on the bus reaches the ledger.
+The message is sent to an inbox by the same use case and the same rules as through the API. No other message of the bus
+reaches the ledger.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from redkey.bus.bus import Bus
+from redkey.bus.model import MESSAGE, SessionState
 from redkey.bus.runtime.events import message_of
-from redkey.bus.state import MESSAGE, Session
 from redkey.commands.decision import Refused
 from redkey.errors import BusRefused
 from redkey.services.caller import Caller
@@ -24,26 +26,33 @@ _SUBJECT = 200
 
 
 async def record(
-    bus: Bus, session: Session, caller: Caller, bus_message: str, to: str | None, priority: int
+    bus: Bus,
+    session: SessionState,
+    caller: Caller,
+    bus_message: str,
+    to: str | None,
+    priority: int,
+    extensions: dict[str, Any] | None = None,
 ) -> SentMessage:
-    """Record a message of a session, once for each recipient; `event_id` is empty when it was recorded before.
+    """Record a message of a session, once for each recipient; `event_id` is empty if it was recorded before.
 
-    Without `to` it goes to whom it was said, or to the humans if the workspace does not know that name.
+    Without `to` it goes to the message's receiver, or to the human inbox if the workspace has no such agent or role.
     """
-    found = bus.log.find(session.number, bus_message)
-    if found is None or found.type != MESSAGE:
-        raise BusRefused("there is no such message in this session", code="message_not_found")
-    message = message_of(orjson.loads(found.envelope))
-    whom = recipient(caller, to) if to else recipient(caller, message.dst or HUMANS, or_humans=True)
-    # The id follows from the message and the recipient, so that the ledger refuses it a second time.
-    said_at = int(datetime.fromisoformat(found.ts).timestamp() * 1000)
-    message_id = "msg_" + derived_ulid(said_at, session.key, found.id, whom)
-    subject = message.text.strip().split("\n")[0][:_SUBJECT] or "(no words)"
-    new = NewInboxMessage(to=whom, subject=subject, body=message.text, priority=priority)
+    said = bus.log.find(session.number, bus_message)
+    if said is None or said.type != MESSAGE:
+        raise BusRefused("message not found in this session", code="message_not_found")
+    message = message_of(orjson.loads(said.envelope))
+    recipient_id = recipient(caller, to) if to else recipient(caller, message.dst or HUMANS, or_humans=True)
+    # The id is derived from message and recipient, so the ledger refuses a second record.
+    sent_at = int(datetime.fromisoformat(said.ts).timestamp() * 1000)
+    message_id = "msg_" + derived_ulid(sent_at, session.key, said.id, recipient_id)
+    subject = message.text.strip().split("\n")[0][:_SUBJECT] or "(no text)"
+    new = NewInboxMessage(to=recipient_id, subject=subject, body=message.text, priority=priority)
+    sending = replace(send_message(caller, new, message_id=message_id), extensions=caller.extended(extensions))
     try:
-        sent = await caller.settled(send_message(caller, new, message_id=message_id))
+        sent = await caller.settled(sending)
     except Refused as refused:
         if refused.code != "message_exists":
             raise
-        return SentMessage(message_id=message_id, to=whom, event_id="")
-    return SentMessage(message_id=message_id, to=whom, event_id=sent.event_id)
+        return SentMessage(message_id=message_id, to=recipient_id, event_id="")
+    return SentMessage(message_id=message_id, to=recipient_id, event_id=sent.event_id)

@@ -1,5 +1,5 @@
--- The bus's own file: what is open, what was said, and for whom it waits. A record's position is its session's
--- number (shifted by 40 bits) and its place in the session in one integer.
+-- The database of the bus: sessions, agents, records, and the unconfirmed messages of each agent. The position of a
+-- record is one integer: the number of its session shifted left by 40 bits, plus its sequence number in the session.
 CREATE TABLE session (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -32,11 +32,11 @@ CREATE TABLE record (
     envelope BLOB NOT NULL
 );
 CREATE UNIQUE INDEX record_of_message ON record (session, id);
--- Beginnings and ends of sessions over all of them, in the order in which they happened.
+-- When sessions of any workspace were created and closed, in order.
 CREATE TABLE session_record (number INTEGER PRIMARY KEY AUTOINCREMENT, position INTEGER NOT NULL);
 -- Messages that an agent has not confirmed.
 CREATE TABLE pending (agent INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (agent, seq)) WITHOUT ROWID;
--- Answers to HTTP requests that came with an Idempotency-Key.
+-- Answers to HTTP requests with an Idempotency-Key.
 CREATE TABLE answer (
     scope TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE answer (
     PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
 CREATE INDEX answer_at ON answer (at);
--- Who owns a conversation of a guarded session that does not have the id of its first message.
+-- Owners of conversations in guarded sessions, if the conversation's id is not the id of its first message.
 CREATE TABLE conversation (
     session INTEGER NOT NULL,
     id TEXT NOT NULL,

@@ -1,4 +1,4 @@
-"""Streams to one connection, from any place on, at the pace of its reader: `events.stream` and `sessions.stream`."""
+"""Streams to one connection, from any position on, at the reader's pace: `events.stream` and `sessions.stream`."""
 
 from __future__ import annotations
 
@@ -8,47 +8,51 @@ from typing import TYPE_CHECKING
 import orjson
 
 from redkey.bus.envelope import BUS, VERSION, Envelope
-from redkey.bus.feed import Feed
-from redkey.bus.shown import show_session
+from redkey.bus.feed import SessionFeed
+from redkey.bus.views import show_session
 
 if TYPE_CHECKING:
-    from redkey.bus.connection import Connection
+    from redkey.bus.connection import BusConnection
 
 _PAGE = 64
 
 
 class RecordStream:
-    """One `events.stream` request that is being answered."""
+    """The stream of one `events.stream` request."""
 
-    def __init__(self, connection: Connection, feed: Feed, asked: Envelope, after: int, *, follow: bool) -> None:
+    def __init__(
+        self, connection: BusConnection, feed: SessionFeed, request: Envelope, after: int, *, follow: bool
+    ) -> None:
         self._connection, self._feed, self._place, self._follow = connection, feed, after, follow
-        self._asked = asked
-        # The records in between differ, all else of the envelopes is the same.
+        self._request = request
+        # Only the record differs between the envelopes of a stream.
         envelope = Envelope(
             v=VERSION,
             type="events.record",
-            id=asked.id,
+            id=request.id,
             ts=connection.bus.now(),
             src=BUS,
-            session=asked.session or connection.bound_session,
-            corr=asked.id,
+            session=request.session or connection.bound_session,
+            corr=request.id,
         )
         self._head = envelope.encode()[:-1] + b',"payload":'
         self._until = feed.last
         self._scheduled = False
 
     def begin(self) -> None:
-        self._connection.streams[self._asked.id] = self
+        """Start sending."""
+        self._connection.streams[self._request.id] = self
         self._feed.followers.add(self)
         self.wake()
 
     def end(self) -> None:
-        self._connection.streams.pop(self._asked.id, None)
+        """Stop sending."""
+        self._connection.streams.pop(self._request.id, None)
         self._feed.followers.discard(self)
 
     def wake(self) -> None:
-        """Send a page, if the reader takes it; then let others have their turn before the next."""
-        if self._scheduled or self._connection.paused or self._asked.id not in self._connection.streams:
+        """Send a page if the reader takes it; other work gets a turn before the next page."""
+        if self._scheduled or self._connection.paused or self._request.id not in self._connection.streams:
             return
         records = self._feed.after(self._place, _PAGE)
         if not self._follow:
@@ -62,7 +66,7 @@ class RecordStream:
             asyncio.get_running_loop().call_soon(self._again)
         elif not self._follow or (self._feed.closed and self._place >= self._feed.last):
             self.end()
-            self._connection.end_stream(self._asked.id, self._place, follow=self._follow)
+            self._connection.end_stream(self._request.id, self._place, follow=self._follow)
 
     def _again(self) -> None:
         self._scheduled = False
@@ -70,32 +74,34 @@ class RecordStream:
 
 
 class SessionStream:
-    """One `sessions.stream` request that is being answered: sessions of a workspace that come and go."""
+    """The stream of one `sessions.stream` request: sessions of a workspace that are created and closed."""
 
-    def __init__(self, connection: Connection, asked: Envelope, after: int, *, follow: bool) -> None:
-        self._connection, self._asked, self._place, self._follow = connection, asked, after, follow
+    def __init__(self, connection: BusConnection, request: Envelope, after: int, *, follow: bool) -> None:
+        self._connection, self._request, self._place, self._follow = connection, request, after, follow
 
     def begin(self) -> None:
-        self._connection.streams[self._asked.id] = self
+        """Start sending."""
+        self._connection.streams[self._request.id] = self
         self._connection.bus.watchers.add(self)
         self.wake()
 
     def end(self) -> None:
-        self._connection.streams.pop(self._asked.id, None)
+        """Stop sending."""
+        self._connection.streams.pop(self._request.id, None)
         self._connection.bus.watchers.discard(self)
 
     def wake(self) -> None:
-        """Send what there is, as long as the reader takes it."""
+        """Send what there is, while the reader takes it."""
         connection, bus = self._connection, self._connection.bus
-        while not connection.paused and self._asked.id in connection.streams:
-            found = bus.log.session_records(connection.workspace, self._place, _PAGE)
-            for number, record in found:
+        while not connection.paused and self._request.id in connection.streams:
+            page = bus.log.session_records(connection.workspace, self._place, _PAGE)
+            for number, record in page:
                 self._place = number
                 session = bus.session(orjson.loads(record.envelope)["session"])
                 payload = {"number": number, "session": show_session(session), "record": orjson.loads(record.line)}
-                connection.say("sessions.record", payload=payload, corr=self._asked.id)
-            if len(found) < _PAGE:
+                connection.say("sessions.record", payload=payload, corr=self._request.id)
+            if len(page) < _PAGE:
                 if not self._follow:
                     self.end()
-                    connection.end_stream(self._asked.id, self._place, follow=False)
+                    connection.end_stream(self._request.id, self._place, follow=False)
                 return

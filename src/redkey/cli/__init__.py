@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 INTERRUPTED = 130
-# The variable by which a shell asks what could come next.
+# The environment variable by which a shell asks for completions.
 COMPLETES = "_REDKEY_COMPLETE"
 # Section of the help -> name -> (module under redkey.cli, one line of help); the module has a click command named
 # `command`.
@@ -37,42 +37,47 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "completion": ("completion", "Let the shell complete commands and options."),
     },
     "Work": {
-        "task": ("task", "Put work on a queue, and follow it to its end."),
-        "artifact": ("artifact", "List and get what tasks have handed back."),
-        "queue": ("queue", "Make queues, see what lies in them, pause them."),
+        "task": ("task", "Create tasks, and follow them to their end."),
+        "artifact": ("artifact", "List and get the artifacts of tasks."),
+        "queue": ("queue", "Create queues, show their tasks, pause them."),
         "claim": ("claim", "Claim tasks and report on them, as an agent does."),
         "plan": ("plan", "Validate, show and simulate plans."),
         "workflow": ("workflow", "Start plans, and follow, pause and end their runs."),
-        "gate": ("gate", "Approve what was done, or send it back."),
+        "gate": ("gate", "Approve finished work, or send it back."),
         "inbox": ("inbox", "Read and send messages."),
         "bus": ("bus", "Serve the bus, and talk with agents live."),
     },
     "Who may do what": {
-        "agent": ("agent", "Register agents, and see how they do."),
-        "role": ("role", "Make roles, and grant them to agents."),
-        "webhook": ("webhook", "Send events to URLs, and see what each has got."),
-        "key": ("key", "Make, list, revoke and recover API keys."),
-        "workspace": ("workspace", "See workspaces, and begin new ones."),
+        "agent": ("agent", "Register agents, and show what they do."),
+        "role": ("role", "Create roles, and grant them to agents."),
+        "webhook": ("webhook", "Send events to URLs, and show the deliveries."),
+        "login": ("login", "Log in to a server with the browser."),
+        "logout": ("logout", "End your login at a server."),
+        "person": ("person", "Invite people who log in, see their sessions, and remove them."),
+        "key": ("key", "Create, list, revoke and recover API keys."),
+        "workspace": ("workspace", "List workspaces, create new ones, and set policies."),
     },
     "The record": {
-        "events": ("events", "What happened, and what happens."),
+        "events": ("events", "Show and follow events."),
         "receipt": ("receipt", "Get receipts, and verify them offline."),
         "ledger": ("ledger", "Dump, load, tail, replay and export ledgers."),
-        "usage": ("usage", "What was used, and whether it was counted right."),
+        "usage": ("usage", "Show usage, and check the counting."),
     },
     "Operate": {
-        "config": ("config", "See settings, and where they come from."),
+        "config": ("config", "Show settings, and where they come from."),
         "fsck": ("fsck", "Check a data directory, trusting nothing in it."),
         "backup": ("backup", "Copy a data directory while it is in use."),
         "restore": ("restore", "Open a backup as a new epoch of its log."),
-        "signer": ("signer", "Rotate signing keys, and bring checkpoints to witnesses."),
+        "migrations": ("migrations", "Print the SQL of a ledger in PostgreSQL, with its views."),
+        "signer": ("signer", "Rotate signing keys, and exchange checkpoints with witnesses."),
+        "hedera": ("hedera", "Use a Hedera network, or a simulated one on this machine."),
         "witness": ("witness", "Cosign a log's checkpoints after checking their consistency."),
     },
     "Documents": {
         "wire": ("wire", "Validate, lift and replay Agent Wire messages."),
         "card": ("card", "Lint and show Agent Cards."),
-        "contract": ("contract", "See output contracts."),
-        "prompt": ("prompt", "See what an agent would be told."),
+        "contract": ("contract", "List and show output contracts."),
+        "prompt": ("prompt", "Show the prompt that an agent would get."),
         "step": ("step", "Validate and migrate agent-protocol envelopes."),
         "openapi": ("openapi", "Print the OpenAPI document of the API."),
         "hcs": ("hcs", "Verify saved Hedera Consensus Service messages."),
@@ -83,7 +88,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-# Words that people try first, and what they mean.
+# Words that people try first, and the commands they mean.
 MEANT: Mapping[str, str] = {
     "approve": "gate approve",
     "logs": "events tail",
@@ -98,14 +103,14 @@ MEANT: Mapping[str, str] = {
 
 
 def _further_groups() -> dict[str, str]:
-    """The groups that declared operations name and no section has, with their purposes."""
+    """Return the groups named by declared operations that are in no section, with their purposes."""
     from redkey.shapes.groups import command_groups
 
     return {name: purpose for name, purpose in command_groups().items() if name not in COMMANDS}
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one only to run it or to show its own help."""
+    """A command group that imports a command only to run it or to show its own help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS, *_further_groups()]
@@ -113,7 +118,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A word that is no command is answered with the one that was probably meant."""
+        """Answer an unknown command with the one that was probably meant."""
         word = args[0]
         known = word in COMMANDS or word in _further_groups()
         if not known and not word.startswith("-") and not ctx.resilient_parsing:
@@ -125,14 +130,16 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        found: click.Command
+        if cmd_name in COMMANDS:
+            found = importlib.import_module(f"redkey.cli.{COMMANDS[cmd_name][0]}").command
+        else:
             purpose = _further_groups().get(cmd_name)
             if purpose is None:
                 return None
             from redkey.cli.declared import declared_group
 
-            return declared_group(cmd_name, purpose)
-        found: click.Command = importlib.import_module(f"redkey.cli.{COMMANDS[cmd_name][0]}").command
+            found = declared_group(cmd_name, purpose)
         if COMPLETES in os.environ:
             from redkey.cli.suggestions import suggest
 
@@ -140,7 +147,7 @@ class LazyGroup(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # One column for all sections, so that they read as one list.
+        # All sections share one column width, so that they read as one list.
         widest = max(map(len, COMMANDS))
         for title, section in SECTIONS.items():
             with formatter.section(title):
@@ -151,7 +158,7 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(widest), line) for name, line in further.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The names that fit, without importing what they name: the shell waits at every key."""
+        """Return the matching names without importing the commands, because the shell waits at every key."""
         from click.shell_completion import CompletionItem
 
         fitting = {name: line for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)}
@@ -160,7 +167,7 @@ class LazyGroup(click.Group):
         return [CompletionItem(name, help=line) for name, line in fitting.items()]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Every refusal of RedKey's own ends as a sentence on stderr and exit 1, never as a traceback."""
+        """Print RedKey's own errors as a sentence on stderr and exit with 1, never with a traceback."""
         try:
             return super().invoke(ctx)
         except RedKeyError as refused:
@@ -169,7 +176,7 @@ class LazyGroup(click.Group):
             print_refusal(refused)
             ctx.exit(1)
         except KeyboardInterrupt:
-            # Whoever stops a live view knows that they did.
+            # A user who stops a live view needs no message about it.
             ctx.exit(INTERRUPTED)
 
 

@@ -1,4 +1,4 @@
-"""`redkey agent`: register agents, see how they do, switch them off and on."""
+"""`redkey agent`: register agents, show what they do, deactivate and activate them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.next_step import Step
 from redkey.cli.provision import with_missing
-from redkey.cli.screen import ago, print_done, print_item, print_list
-from redkey.cli.session import agent_id_of, daily, limit_option
+from redkey.cli.screen import ago, print_created, print_done, print_list
+from redkey.cli.session import agent_id_of, daily, ids_option, limit_option, slugs_of
 from redkey.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Register agents, see how they do, switch them off and on."""
+    """Register agents, show what they do, deactivate and activate them."""
 
 
 @command.command()
 @click.argument("name", required=False)
 @click.option("--card", type=json_value, metavar="@FILE", help="Its Agent Card: @FILE, - or JSON.")
 @click.option("--card-url", metavar="URL", help="Where the server fetches its Agent Card.")
-@click.option("--role", "roles", multiple=True, metavar="ROLE", help="Grant it this role; repeat. Made when missing.")
-@click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="What NAME can do; repeat.")
-@click.option("--key/--no-key", "issue_key", default=True, show_default=True, help="Give it a key of its own.")
+@click.option("--role", "roles", multiple=True, metavar="ROLE", help="Grant it this role, created if missing; repeat.")
+@click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="A capability of NAME; repeat.")
+@click.option("--key/--no-key", "issue_key", default=True, show_default=True, help="Create a key for it.")
+@ids_option
 @daily
 def register(
     rk: RedKey,
@@ -43,6 +44,7 @@ def register(
     roles: tuple[str, ...],
     capabilities: tuple[str, ...],
     issue_key: bool,
+    ids_only: bool,
     as_json: bool,
 ) -> None:
     """Register an agent, by its Agent Card or just by NAME, and grant it roles.
@@ -61,17 +63,19 @@ def register(
     known = next(iter(rk.agents.list(slug=name)), None) if name is not None else None
     if known is not None:
         _grant(rk, roles, known.agent_id)
-        # A second key is never issued unasked.
+        # The server never issues a second key without a request.
         told = f"{known.agent_id}  {known.slug} is registered already" + (f"  ({', '.join(roles)})" if roles else "")
-        step = Step(f"redkey agent show {known.slug}", "if its key is lost: redkey key create --scope agent --agent")
-        print_done(rk.agents.get(known.agent_id), told, as_json=as_json, next_step=step)
+        lost = f"if its key is lost: redkey key create --scope agent --agent {known.slug}"
+        step = Step(f"redkey agent show {known.slug}", lost)
+        found = rk.agents.get(known.agent_id)
+        print_created(found, known.agent_id, told, ids_only=ids_only, as_json=as_json, next_step=step)
         return
     made = rk.agents.register(
         card=_card(name, capabilities) if name is not None else card, card_url=card_url, issue_key=issue_key
     )
     _grant(rk, roles, made.agent_id)
-    if as_json:
-        print_item(made)
+    if as_json or ids_only:
+        print_created(made, made.agent_id, "", ids_only=ids_only, as_json=as_json)
     else:
         _print_registered(made, roles)
 
@@ -82,7 +86,7 @@ def _grant(rk: RedKey, roles: tuple[str, ...], agent_id: str) -> None:
 
 
 def _card(name: str, capabilities: tuple[str, ...]) -> dict[str, Any]:
-    """The least that is an A2A Agent Card."""
+    """A minimal A2A Agent Card."""
     skills = [{"id": one, "name": one, "description": one, "tags": [one]} for one in capabilities]
     return {
         "name": name,
@@ -106,12 +110,14 @@ def _print_registered(made: RegisteredAgent, roles: tuple[str, ...]) -> None:
 @command.command()
 @click.argument("agent")
 @limit_option
+@ids_option
 @daily
-def history(rk: RedKey, agent: str, limit: int, as_json: bool) -> None:
-    """How an agent's claims went, the newest first: won, missed to whom, rejected why."""
+def history(rk: RedKey, agent: str, limit: int, ids_only: bool, as_json: bool) -> None:
+    """List an agent's claims, the newest first: won, missed (with the winner), rejected (with the reason)."""
     from itertools import islice
 
     found = list(islice(rk.agents.claim_history(agent_id_of(rk, agent)), limit))
+    slugs = {} if as_json or ids_only else slugs_of(rk)
     print_list(
         found,
         ("WHEN", "OUTCOME", "TASK", "EVENT", "WHY"),
@@ -120,12 +126,14 @@ def history(rk: RedKey, agent: str, limit: int, as_json: bool) -> None:
             one.status,
             one.task_id,
             one.event_id,
-            f"won by {one.winning_agent_id}" if one.winning_agent_id else one.reason,
+            f"won by {slugs.get(one.winning_agent_id, one.winning_agent_id)}" if one.winning_agent_id else one.reason,
         ),
         as_json=as_json,
+        ids_only=ids_only,
+        id_of=lambda one: one.event_id,
         empty="it has claimed nothing yet",
     )
-    if not as_json and found:
+    if not as_json and not ids_only and found:
         counts = Counter(one.status for one in found)
         click.echo(", ".join(f"{count} {status}" for status, count in counts.most_common()), err=True)
 
@@ -134,7 +142,7 @@ def history(rk: RedKey, agent: str, limit: int, as_json: bool) -> None:
 @click.argument("agent")
 @daily
 def activate(rk: RedKey, agent: str, as_json: bool) -> None:
-    """Let a deactivated agent claim again."""
+    """Activate a deactivated agent, so that it can claim again."""
     done = rk.agents.update(agent_id_of(rk, agent), active=True)
     print_done(done, f"{agent} is active", as_json=as_json)
 
@@ -171,13 +179,13 @@ add_declared(
                 "description": "description",
                 "framework": "framework",
                 "endpoint": "endpoint",
-                "roles": "roles",
+                "roles": lambda agent: [role.removeprefix("role_") for role in agent.roles],
                 "capabilities": "capabilities",
                 "account": "account",
                 "card": lambda agent: f"{agent.card_format}, {agent.verification.status}",
                 "holds": "live_claims",
                 "registered": "registered_at",
-                "heard of": "last_act_at",
+                "last seen": "last_act_at",
             }
         ),
         "deactivate": Look(told="{agent} is inactive", next_step="redkey agent activate {agent}"),

@@ -1,4 +1,4 @@
-"""`redkey artifact`: what tasks have handed back."""
+"""`redkey artifact`: the artifacts of tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TITLES = ("NAME", "VERSION", "STATE", "BYTES", "TYPE", "ARTIFACT")
 
 @click.group()
 def command() -> None:
-    """List and get what tasks have handed back."""
+    """List and get the artifacts of tasks."""
 
 
 @command.command("list")
@@ -52,7 +52,7 @@ def _row(one: Artifact) -> tuple[str, ...]:
 def get(rk: RedKey, task_id: str, name: str | None, output: Path | None) -> None:
     """Get an artifact of a task: its bytes, to standard output or a file. NAME is needed where there are several.
 
-    What comes is checked against the hash that the ledger has; a file is only there when it is whole.
+    The bytes are checked against the hash in the ledger; a file is only created when it is complete.
 
     \b
       redkey artifact get TASK

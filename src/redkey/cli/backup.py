@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from redkey.cli import INTERRUPTED
-from redkey.cli.fsck import DIRECTORY, progress_bar
+from redkey.cli.fsck import progress_bar
 from redkey.cli.report import print_json, shown
+from redkey.cli.store import STORE, shown_store
 from redkey.errors import BackupRefused
 from redkey.services.backup import MANIFEST, Manifest
 from redkey.services.fsck.check import Fsck
@@ -18,16 +19,16 @@ from redkey.stores.opening import store_at
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@click.argument("store", metavar="STORE", type=STORE)
 @click.argument("target", metavar="DEST", type=click.Path(path_type=Path))
-@click.option("--with-keys", is_flag=True, help="Copy the secrets too: signing keys and what issues API keys.")
-@click.option("--quick", is_flag=True, help="Check the copied bytes only, not what they mean.")
+@click.option("--with-keys", is_flag=True, help="Copy the secrets too: the keys that sign and issue.")
+@click.option("--quick", is_flag=True, help="Check only the copied bytes, not the ledger in them.")
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
 @click.pass_context
-def command(ctx: click.Context, directory: Path, target: Path, with_keys: bool, quick: bool, as_json: bool) -> None:
-    """Copy the data directory DIR to DEST, which must not be there. A server may go on writing to DIR.
+def command(ctx: click.Context, store: str | Path, target: Path, with_keys: bool, quick: bool, as_json: bool) -> None:
+    """Copy STORE, a data directory or the URL of a database, to DEST, which must not exist. STORE may be in use.
 
-    The copy is of one moment: the database, large content, the last checkpoints, and a manifest with the hash of
+    The copy is consistent: the database, large content, the last checkpoints, and a manifest with the hash of
     every file. It is read again when it is written, and checked as by redkey fsck.
 
     Secrets are left out unless you ask for them, so that a backup can be kept where the log's keys must not be. A log
@@ -36,16 +37,17 @@ def command(ctx: click.Context, directory: Path, target: Path, with_keys: bool, 
     \b
       redkey backup .redkey /backups/2026-05-07
       redkey backup .redkey /vault/2026-05-07 --with-keys
+      redkey backup postgresql://redkey@db.example.com/redkey /backups/2026-05-07
 
-    Exit code 0: the backup is there and was checked. 1: it is not there, and the reason is on standard error.
+    Exit code 0: the backup was written and checked. 1: it was not written; the reason is on standard error.
     """
     try:
         taken_at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        manifest = store_at(directory).take_backup(
+        manifest = store_at(store).take_backup(
             target,
             taken_at,
             with_keys=with_keys,
-            check=lambda copy: _verify(directory, copy, quick=quick, quiet=as_json),
+            check=lambda copy: _verify(shown_store(store), copy, quick=quick, quiet=as_json),
         )
     except KeyboardInterrupt:
         click.echo(f"redkey: stopped; {target} was not made", err=True)
@@ -56,8 +58,8 @@ def command(ctx: click.Context, directory: Path, target: Path, with_keys: bool, 
         _print(target, manifest, checked=not quick)
 
 
-def _verify(directory: Path, copy: Path, *, quick: bool, quiet: bool) -> None:
-    """What is on the disk is what was copied, and what was copied is sound."""
+def _verify(directory: str, copy: Path, *, quick: bool, quiet: bool) -> None:
+    """Check that the files on the disk are the copied ones, and that the copy is sound."""
     store_at(copy).read_backup()
     if quick:
         return

@@ -1,7 +1,7 @@
 """The terminal of `redkey bus chat`: lines of the user in, messages of the session out.
 
-On a terminal the line that is being typed stays below everything that is shown, can be edited, and has a history;
-elsewhere lines are read from standard input.
+On a terminal, the typed line stays below the output, can be edited and has a history; otherwise lines are read from
+standard input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from redkey.bus.runtime.chatting import Chat, Outgoing
 from redkey.bus.runtime.driver import Driver
 from redkey.bus.runtime.events import Peer
 from redkey.bus.runtime.model import CommandModel
-from redkey.bus.runtime.owner import Owner, Show
+from redkey.bus.runtime.owner import AgentRuntime, ShowAction
 from redkey.cli.report import shown
 from redkey.errors import BusLost, BusRefused, RedKeyError
 
@@ -31,20 +31,22 @@ _HELP = "#name addresses an agent, ##word is a plain word; /agents, /to NAME, /n
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """A line, and who was its recipient when typing began."""
+    """A typed line, and its recipients when typing began."""
 
     text: str
     recipients: tuple[str, ...] | None = None
 
 
 class Input(Protocol):
-    """Where lines come from."""
+    """A source of input lines."""
 
-    def lines(self) -> AsyncIterator[Typed]: ...
+    def lines(self) -> AsyncIterator[Typed]:
+        """Yield lines until the input ends."""
+        ...
 
 
 def run(home: Path, session: str, agent: str, name: str | None, model: Sequence[str] | None, *, leaves: bool) -> int:
-    """Talk until the end of input or of the session; the exit code."""
+    """Chat until the input or the session ends; return the exit code."""
     try:
         return asyncio.run(_run(home, session, agent, name, model, leaves))
     except KeyboardInterrupt:
@@ -73,21 +75,22 @@ async def _run(
 
 
 class Talk:
-    """A person in a session, with or without a model that relays."""
+    """A person in a session, with or without a model that answers and relays."""
 
     def __init__(self, bus: AsyncBusClient, agent: str, model: Sequence[str] | None) -> None:
         self._bus = bus
         self.chat = Chat(agent, lambda: str(uuid.uuid4()))
         self._driver: Driver | None = None
         if model is not None:
-            owner = Owner(agent, lambda: str(uuid.uuid4()))
-            self._driver = Driver(bus, owner, CommandModel(model), _show, heard=self._heard)
+            owner = AgentRuntime(agent, lambda: str(uuid.uuid4()))
+            self._driver = Driver(bus, owner, CommandModel(model), _show, on_event=self._show_event)
         self._over = asyncio.Event()
+        self._sending = asyncio.Lock()
 
     async def run(self, source: Input) -> None:
-        """Until the lines end, or the session does."""
+        """Run until the input or the session ends."""
         await self._look_around()
-        working = [asyncio.create_task(one) for one in (self._type(source), *self._hearing())]
+        working = [asyncio.create_task(work) for work in (self._type(source), *self._hearing())]
         over = asyncio.create_task(self._over.wait())
         try:
             done, _ = await asyncio.wait((over, *working), return_when=asyncio.FIRST_COMPLETED)
@@ -96,7 +99,7 @@ class Talk:
         finally:
             for task in (over, *working):
                 task.cancel()
-            # However they end, the talk is over.
+            # Their errors no longer matter.
             await asyncio.wait((over, *working))
             for task in working:
                 if not task.cancelled():
@@ -107,19 +110,21 @@ class Talk:
 
     async def _type(self, source: Input) -> None:
         async for typed in source.lines():
-            if not await self._take(typed):
+            if not await self._process(typed):
                 return
 
     async def _hear(self) -> None:
         while True:
             message = await self._bus.receive()
-            _say(self.chat.received(message))
+            # An answer is shown after the line that says where the question went.
+            async with self._sending:
+                _say(self.chat.received(message))
 
     async def _watch(self) -> None:
         while True:
-            self._heard(await self._bus.event())
+            self._show_event(await self._bus.event())
 
-    def _heard(self, event: Envelope) -> None:
+    def _show_event(self, event: Envelope) -> None:
         line = self.chat.happened(event)
         if line is not None:
             _say(f"* {line}")
@@ -127,24 +132,25 @@ class Talk:
             self._over.set()
 
     async def _look_around(self) -> None:
-        self.chat.agents([Peer(one.id, one.name, one.lead) for one in await self._bus.agents()])
+        self.chat.agents([Peer(agent.id, agent.name, agent.lead) for agent in await self._bus.agents()])
 
-    async def _take(self, typed: Typed) -> bool:
-        """Do what a line says; false when it says that it is over."""
+    async def _process(self, typed: Typed) -> bool:
+        """Process a line; false if it ends the chat."""
         line = typed.text.strip()
         word, _, rest = line.partition(" ")
         try:
             if word == "/quit":
                 return False
             if word == "/agents":
-                for one in await self._bus.agents():
-                    _say(f"  {one.name or one.id}  #{one.id}  {'online' if one.online else 'away'}")
+                for agent in await self._bus.agents():
+                    _say(f"  {agent.name or agent.id}  #{agent.id}  {'online' if agent.online else 'away'}")
             elif word == "/name":
                 await self._bus.rename(rest)
+                _say(f"You are now {rest.strip()}.")
             elif word == "/to":
                 await self._address(rest)
             elif word.startswith("/"):
-                _say(f"there is no {word}; {_HELP}")
+                _say(f"unknown command {word}; {_HELP}")
             elif line and self._driver is not None:
                 await self._driver.say(line)
             elif line:
@@ -154,36 +160,37 @@ class Talk:
         return True
 
     async def _address(self, names: str) -> None:
-        """Set who gets the lines without a mention."""
+        """Set the recipients of lines without a mention."""
         await self._look_around()
         mentioned = " ".join(f"#{word.lstrip('#')}" for word in names.split())
-        found = self.chat.compose(mentioned, ())
-        if isinstance(found, str):
-            _say(found)
+        line = self.chat.compose(mentioned, ())
+        if isinstance(line, str):
+            _say(line)
         else:
-            self.chat.recipients = found.targets
-            _say(f"lines without a mention go to {self.chat.labels(found.targets)}")
+            self.chat.recipients = line.targets
+            _say(f"lines without a mention go to {self.chat.labels(line.targets)}")
 
     async def _send(self, text: str, recipients: tuple[str, ...] | None) -> None:
         await self._look_around()
-        found = self.chat.compose(text, recipients)
-        if isinstance(found, str):
-            _say(found)
+        line = self.chat.compose(text, recipients)
+        if isinstance(line, str):
+            _say(line)
             return
-        here = {one.id: one.online for one in await self._bus.agents()}
-        for dst in found.targets:
-            await self._bus.send(
-                dst, found.text, kind=found.kind, conversation=found.conversation, reply_to=found.reply_to
-            )
-        self.chat.sent(found)
-        _say(f"-> {self._told(found, here)}")
+        here = {agent.id: agent.online for agent in await self._bus.agents()}
+        async with self._sending:
+            for dst in line.targets:
+                await self._bus.send(
+                    dst, line.text, kind=line.kind, conversation=line.conversation, reply_to=line.reply_to
+                )
+            self.chat.sent(line)
+            _say(f"-> {self._recipients(line, here)}")
 
-    def _told(self, line: Outgoing, here: dict[str, bool]) -> str:
+    def _recipients(self, line: Outgoing, here: dict[str, bool]) -> str:
         return ", ".join(f"{self.chat.label(key)}{'' if here.get(key) else ' (away)'}" for key in line.targets)
 
 
 class StandardInput:
-    """The lines of standard input, read beside the event loop."""
+    """The lines of standard input, read by a thread."""
 
     async def lines(self) -> AsyncIterator[Typed]:
         loop = asyncio.get_running_loop()
@@ -196,17 +203,17 @@ class StandardInput:
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(lines.put_nowait, line)
 
-        # A daemon: a session that ends must not wait for a line that nobody types.
+        # A daemon thread, because the end of the session must not wait for another line.
         Thread(target=read, daemon=True).start()
         while line := await lines.get():
             yield Typed(line)
 
 
 class Terminal:
-    """A line that is edited below what is shown. Its prompt names the recipients, which are fixed while one types."""
+    """A line editor below the output. Its prompt names the recipients, which are fixed while the person types."""
 
     def __init__(self, chat: Chat, stack: ExitStack) -> None:
-        # Imported here: most commands draw no terminal.
+        # Imported here, because other commands do not need it.
         from prompt_toolkit import PromptSession
         from prompt_toolkit.history import InMemoryHistory
         from prompt_toolkit.patch_stdout import patch_stdout
@@ -239,7 +246,7 @@ class Terminal:
 
 
 def _check_end(task: asyncio.Task[Any]) -> None:
-    """Raise why a task has ended, unless it is that the session has."""
+    """Raise the error of a task, unless the session was closed."""
     try:
         task.result()
     except BusRefused as refused:
@@ -247,12 +254,12 @@ def _check_end(task: asyncio.Task[Any]) -> None:
             raise
 
 
-def _show(one: Show) -> None:
+def _show(one: ShowAction) -> None:
     _say(one.text if one.kind in ("answer", "summary", "message", "sent") else f"[{one.kind}] {one.text}")
 
 
 def _say(text: str) -> None:
     for line in text.splitlines() or [""]:
-        # Not by click, which writes below the terminal's own standard output.
+        # Not by click, which would bypass the line editor's standard output.
         sys.stdout.write(shown(line) + "\n")
     sys.stdout.flush()

@@ -1,6 +1,6 @@
 """`redkey claim`: do by hand, or in a shell script, what agents do.
 
-Whoever asks for work and gets none is told so by exit code 1, so that scripts can branch on it.
+If there is no task to claim, the exit code is 1, so that scripts can branch on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from redkey.cli.values import json_value
 if TYPE_CHECKING:
     from redkey.client import RedKey
 
-_lease_option = click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long it lasts.")
+_lease_option = click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long the claim lasts.")
 _claim = click.argument("claim_id", metavar="CLAIM")
 
 
@@ -33,7 +33,7 @@ def command() -> None:
 @command.command("next")
 @agent_option
 @queue_option
-@click.option("--wait", type=click.FloatRange(0, 60), default=0.0, metavar="SECONDS", help="Wait for a task to come.")
+@click.option("--wait", type=click.FloatRange(0, 60), default=0.0, metavar="SECONDS", help="Wait for a task.")
 @_lease_option
 @ids_option
 @daily
@@ -68,7 +68,7 @@ def next_claim(
 def take(
     ctx: click.Context, rk: RedKey, task_id: str, agent: str, lease_seconds: int | None, ids_only: bool, as_json: bool
 ) -> None:
-    """Claim this TASK. Exit code 1: another agent was first, or the agent may not."""
+    """Claim this TASK. Exit code 1: another agent was first, or the agent is not allowed to."""
     _say(
         ctx,
         rk,
@@ -103,7 +103,9 @@ def _say(ctx: click.Context, rk: RedKey, found: Any, ids_only: bool, as_json: bo
     step = step_for(found.next, found.agent_id)
     queue = found.next.queue_id.removeprefix("queue_")
     if found.status == "missed":
-        why = f"missed: {slugs_of(rk).get(found.winning_agent_id, found.winning_agent_id)} was first"
+        holder = rk.tasks.get(found.task_id).claim
+        left = f"; its lease ends {ago(holder.lease_expires_at)}" if holder is not None else ""
+        why = f"missed: {slugs_of(rk).get(found.winning_agent_id, found.winning_agent_id)} was first{left}"
     elif found.status == "rejected":
         detail = found.detail.removeprefix("role_")
         why = f"rejected: {found.reason.replace('_', ' ')}" + (f": {detail}" if detail else "") + f" [{found.reason}]"
@@ -121,7 +123,7 @@ def _say(ctx: click.Context, rk: RedKey, found: Any, ids_only: bool, as_json: bo
 @daily
 @click.pass_context
 def heartbeat(ctx: click.Context, rk: RedKey, claim_id: str, as_json: bool) -> None:
-    """Keep the lease. Exit code 1: it is lost, or the task was cancelled."""
+    """Extend the lease. Exit code 1: the claim is lost, or the task was cancelled."""
     found = rk.claims.heartbeat(claim_id)
     print_done(
         found,
@@ -136,13 +138,13 @@ def heartbeat(ctx: click.Context, rk: RedKey, claim_id: str, as_json: bool) -> N
 @click.option("--summary", help="What was done, in a sentence.")
 @click.option("--output", type=json_value, metavar="JSON", help="The result: JSON, @FILE, or - for stdin.")
 @click.option(
-    "--artifact", "artifacts", multiple=True, metavar="NAME=FILE", help="Hand this file back as NAME; repeat."
+    "--artifact", "artifacts", multiple=True, metavar="NAME=FILE", help="Add this file as the artifact NAME; repeat."
 )
 @daily
 def complete(
     rk: RedKey, claim_id: str, summary: str | None, output: Any, artifacts: tuple[str, ...], as_json: bool
 ) -> None:
-    """Say that the task is done, with its result and artifacts.
+    """Complete the task, with its result and artifacts.
 
     \b
       redkey claim complete CLAIM --summary "Five facts found" --artifact research_packet=facts.md

@@ -25,12 +25,12 @@ def command() -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="A TOML file with settings [REDKEY_CONFIG, else redkey.toml here].",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON in place of text: one object a line.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text, one object per line.")
 @until_reader_leaves()
 def show(name: str | None, file: Path | None, as_json: bool) -> None:
     """Show the settings that `redkey serve` would take here, and where each comes from.
 
-    NAME is a setting or a table. Options of `redkey serve` win over REDKEY_ variables, these over the file, and the
+    NAME is a setting or a table. Options of `redkey serve` override REDKEY_ variables, which override the file, and the
     file over the defaults.
 
     \b
@@ -67,7 +67,7 @@ def _value(config: Any, name: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value as it would be written in the file; nothing for one that is not set."""
+    """Format a value as in the settings file; an empty string for one that is not set."""
     if value is None or value in ("", (), [], {}):
         return "-"
     if isinstance(value, bool):

@@ -14,7 +14,7 @@ from redkey.errors import ConfigRefused
 
 @click.group()
 def command() -> None:
-    """See output contracts."""
+    """List and show output contracts."""
 
 
 @command.command("list")
@@ -22,7 +22,7 @@ def command() -> None:
 @ids_option
 @json_option
 def list_contracts(contracts_dirs: tuple[Path, ...], ids_only: bool, as_json: bool) -> None:
-    """List the contracts by slug, with the output types they are for and what they ask."""
+    """List the contracts by slug, with their output types and requirements."""
     from redkey.runner.contracts import Contracts
 
     print_list(
@@ -40,7 +40,7 @@ def list_contracts(contracts_dirs: tuple[Path, ...], ids_only: bool, as_json: bo
 @contracts_option
 @json_option
 def show(contract: str, contracts_dirs: tuple[Path, ...], as_json: bool) -> None:
-    """One contract: what it is for, and the JSON Schema of what is checked."""
+    """Show a contract: its output types, and the JSON Schema of the check."""
     from redkey.runner.contracts import Contracts
 
     known = Contracts(contracts_dirs)

@@ -1,7 +1,7 @@
 """Documents from files and standard input: one JSON document, or JSON lines, checked one at a time.
 
-A file is JSON lines when its name says so (`.jsonl`, `.ndjson`) or when its first line is a whole object and
-more follows. Memory is bounded by one document: what is beyond the size limit is refused without being kept.
+A file is JSON lines if its name says so (`.jsonl`, `.ndjson`), or if its first line is a whole object and more follows.
+Memory is bounded by one document: bytes beyond the size limit are refused and not kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from redkey.cli.report import Checked
 from redkey.errors import Finding, JsonRefused
 from redkey.wire.decode import SIZE_LIMIT, decode
 
-# For arguments that name documents: a missing file is a wrong use of the command, not an invalid document.
+# The type of arguments that name documents: a missing file is a usage error, not an invalid document.
 FILE = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 
 contracts_option = click.option(
@@ -28,12 +28,12 @@ contracts_option = click.option(
     help="A directory of output contracts of your own, beside those of RedKey.",
 )
 
-# What a check tells of a decoded document: its kind, as people call it, and what was found.
+# What a check returns for a decoded document: its kind, in words, and the findings.
 Check = Callable[[Any], tuple[str, Iterable[Finding]]]
 
 
 def check_documents(paths: Iterable[str], check: Check, *, size_limit: int = SIZE_LIMIT) -> Iterator[Checked]:
-    """The result of `check` for every document; bytes that are not strict JSON are findings like any other."""
+    """Yield the result of `check` for every document; bytes that are not strict JSON become findings too."""
     for name, data in documents(paths, size_limit):
         try:
             kind, findings = check(decode_document(data, size_limit))
@@ -44,14 +44,14 @@ def check_documents(paths: Iterable[str], check: Check, *, size_limit: int = SIZ
 
 
 def decode_document(data: bytes, size_limit: int = SIZE_LIMIT) -> Any:
-    """The JSON value of one document. Reading stopped just behind the limit, so its true size is unknown."""
+    """Parse the JSON value of one document. Reading stopped after the limit, so the true size is unknown."""
     if len(data) > size_limit:
         raise JsonRefused(f"more than {size_limit:,} bytes of JSON", code="json_too_large")
     return decode(data, size_limit=size_limit)
 
 
 def documents(paths: Iterable[str], size_limit: int = SIZE_LIMIT) -> Iterator[tuple[str, bytes]]:
-    """Each document as (name, bytes): the name is `file`, or `file:line` in JSON lines."""
+    """Yield each document as (name, bytes): the name is `file`, or `file:line` in JSON lines."""
     for path in paths:
         name = "stdin" if path == "-" else click.format_filename(path)
         try:
@@ -62,12 +62,12 @@ def documents(paths: Iterable[str], size_limit: int = SIZE_LIMIT) -> Iterator[tu
 
 
 def _split(stream: IO[bytes], name: str, most: int) -> Iterator[tuple[str, bytes]]:
-    """At most `most` bytes of each document, which is one byte more than a document may have."""
+    """Yield at most `most` bytes of each document; that is one byte more than a document may have."""
     by_name = name.endswith((".jsonl", ".ndjson"))
     lines = _lines(stream, most)
     first = number, text = next(lines, (1, b""))
     if not by_name and not (text.startswith(b"{") and text.rstrip().endswith(b"}")):
-        # The blank lines that were passed over are put back, so that a complaint names the right line.
+        # Put the skipped blank lines back, so that errors name the right line.
         yield name, b"\n" * min(number - 1, most) + text + stream.read(most)
         return
     second = next(lines, None)
@@ -80,7 +80,7 @@ def _split(stream: IO[bytes], name: str, most: int) -> Iterator[tuple[str, bytes
 
 
 def _lines(stream: IO[bytes], most: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, by number, each cut at `most` bytes."""
+    """Yield the lines that are not blank with their numbers, each cut at `most` bytes."""
     number = 0
     while line := stream.readline(most):
         number += 1

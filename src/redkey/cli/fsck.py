@@ -15,6 +15,7 @@ import msgspec
 from redkey.cli import INTERRUPTED
 from redkey.cli.keys import log_key_option
 from redkey.cli.report import print_json, shown
+from redkey.cli.store import STORE, shown_store
 from redkey.errors import StoreError, StoreRefused
 from redkey.ledger.receipt import RECEIPT_LIMIT
 from redkey.services.fsck.check import Fsck, Progress
@@ -26,8 +27,8 @@ DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=DIRECTORY)
-@click.option("--receipts", type=DIRECTORY, help="A folder of receipts, proofs and checkpoints that must be in it.")
+@click.argument("store", metavar="STORE", type=STORE)
+@click.option("--receipts", type=DIRECTORY, help="A folder of receipts, proofs and checkpoints to compare with it.")
 @click.option(
     "--key", "keys", multiple=True, metavar="KEY", help="A log's verifier key that must have signed, or a file."
 )
@@ -36,45 +37,46 @@ DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.pass_context
 def command(
     ctx: click.Context,
-    directory: Path,
+    store: str | Path,
     receipts: Path | None,
     keys: tuple[str, ...],
     topics: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check the data directory DIR, trusting nothing in it. A server may be running on it.
+    """Check STORE, a data directory or the URL of a database, trusting nothing in it. Servers may be running on it.
 
     Checked are the database, the running hash and time of every record, the Merkle tiles, every checkpoint and who
     signed it, every wire, its stream and its content, the event index, and that replay from the first record gives
     the rows and counters that are stored. Each damaged record is named.
 
-    A whole ledger whose tail was cut still looks whole. Receipts that others hold tell: give them with --receipts.
+    A ledger without its last records looks complete. Receipts that others keep reveal it: give them with --receipts.
     Without --key, the signers are those that the ledger itself names.
 
     \b
       redkey fsck .redkey
       redkey fsck .redkey --receipts ~/receipts --key log.pub --json
+      redkey fsck postgresql://redkey@db.example.com/redkey
 
     Exit code 0: nothing is wrong. 1: something is, and it is named. 2: there is nothing here that can be checked.
     """
     trusted = log_key_option(keys)
     began = time.monotonic()
     try:
-        report = _run(directory, receipts, trusted, topics, as_json=as_json)
+        report = _run(store, receipts, trusted, topics, as_json=as_json)
     except KeyboardInterrupt:
         click.echo("redkey: stopped before the end; nothing was changed", err=True)
         ctx.exit(INTERRUPTED)
     seconds = time.monotonic() - began
     if as_json:
-        print_json({"directory": str(directory), **_as_json(report), "seconds": round(seconds, 3)})
+        print_json({"directory": shown_store(store), **_as_json(report), "seconds": round(seconds, 3)})
     else:
-        _print(directory, report, seconds)
+        _print(shown_store(store), report, seconds)
     ctx.exit(0 if report.clean else 1)
 
 
-def _run(directory: Path, receipts: Path | None, keys: Any, topics: tuple[str, ...], *, as_json: bool) -> Report:
+def _run(store: str | Path, receipts: Path | None, keys: Any, topics: tuple[str, ...], *, as_json: bool) -> Report:
     try:
-        evidence = store_at(directory).inspect()
+        evidence = store_at(store).inspect()
     except StoreError as refused:
         if isinstance(refused, StoreRefused) and refused.code != "not_redkey":
             raise click.UsageError(f"{refused.message} [{refused.code}]") from refused
@@ -84,7 +86,7 @@ def _run(directory: Path, receipts: Path | None, keys: Any, topics: tuple[str, .
     with evidence, progress_bar(shown=not as_json) as progress:
         unknown = [topic for topic in topics if topic not in evidence.topics()]
         if unknown:
-            raise click.UsageError(f"there is no topic {unknown[0]} in {directory}")
+            raise click.UsageError(f"there is no topic {unknown[0]} in {shown_store(store)}")
         check = Fsck(evidence, keys=keys, progress=progress)
         if receipts is not None:
             check.hold_against(_documents(receipts))
@@ -99,7 +101,7 @@ def _documents(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 @contextmanager
 def progress_bar(*, shown: bool) -> Iterator[Progress | None]:
-    """A bar on a terminal, and nothing anywhere else."""
+    """A progress bar on a terminal, and nothing elsewhere."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
@@ -123,7 +125,7 @@ def _as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _print(directory: Path, report: Report, seconds: float) -> None:
+def _print(directory: str, report: Report, seconds: float) -> None:
     for colour, found in (("yellow", report.notes), ("red", report.faults)):
         for fault in found[:_SHOWN]:
             click.echo(_line(fault, colour))
@@ -137,7 +139,7 @@ def _print(directory: Path, report: Report, seconds: float) -> None:
         return
     counts = ", ".join(f"{code} {count:,}" for code, count in sorted(report.errors.items()))
     click.echo(f"{click.style('damaged', fg='red')}: {counts}")
-    click.echo("keep a copy of the directory as it is, then restore a backup with: redkey restore BACKUP NEW_DIR")
+    click.echo("keep a copy of it as it is, then restore a backup with: redkey restore BACKUP NEW_DIR")
 
 
 def _line(fault: Fault, colour: str) -> str:

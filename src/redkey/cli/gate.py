@@ -11,7 +11,7 @@ from redkey.cli.declared import add_declared
 from redkey.cli.live import watch, watch_option
 from redkey.cli.look import Look
 from redkey.cli.screen import ago, print_facts, print_item, print_list, rich_table, styled
-from redkey.cli.session import daily, ids_option, limit_option
+from redkey.cli.session import daily, ids_option, limit_option, slugs_of
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -23,7 +23,7 @@ _gate = click.argument("gate_id", metavar="GATE")
 
 @click.group()
 def command() -> None:
-    """See what waits for approval, approve it, or send it back. Whoever did the work never decides on it."""
+    """List what waits for approval, approve it, or send it back. The worker of a task never decides on it."""
 
 
 @command.command("list")
@@ -33,7 +33,7 @@ def command() -> None:
 @ids_option
 @daily
 def list_gates(rk: RedKey, closed: bool, limit: int, live: bool, ids_only: bool, as_json: bool) -> None:
-    """What waits for approval, the oldest first."""
+    """List what waits for approval, the oldest first."""
     state: Any = "closed" if closed else "open"
     if live:
         watch(
@@ -52,12 +52,12 @@ def _row(gate: Gate) -> tuple[str, ...]:
 @_gate
 @daily
 def show(rk: RedKey, gate_id: str, as_json: bool) -> None:
-    """One gate, with what was done."""
+    """Show one gate and the work to approve."""
     found = rk.gates.get(gate_id)
     if as_json:
         print_item(found)
         return
-    task = rk.tasks.get(found.task_id)
+    task, slugs = rk.tasks.get(found.task_id), slugs_of(rk)
     print_facts(
         [
             ("gate", found.gate_id),
@@ -65,14 +65,14 @@ def show(rk: RedKey, gate_id: str, as_json: bool) -> None:
             ("title", found.title),
             ("task", found.task_id),
             ("workflow", found.workflow_id),
-            ("worker", found.agent_id or found.worker),
+            ("worker", slugs.get(found.agent_id, found.agent_id) or found.worker),
             ("summary", task.summary),
             ("artifacts", [f"{one.name} ({one.bytes:,} bytes, {one.sha256})" for one in task.artifacts]),
             ("approvers", found.approvers or ("admins",)),
             ("opened", ago(found.opened_at)),
             ("deadline", ago(found.deadline_at)),
             ("decided", ago(found.closed_at)),
-            ("by", found.closed_by),
+            ("by", slugs.get(found.closed_by, found.closed_by)),
             ("note", found.note),
         ]
     )
@@ -80,7 +80,7 @@ def show(rk: RedKey, gate_id: str, as_json: bool) -> None:
 
 def _told(decided: GateDecided) -> str:
     follows = {None: "", True: "; another attempt follows", False: "; no attempts are left"}[decided.retry]
-    return f"{decided.gate_id} is {styled(decided.status)}{follows}"
+    return f"{decided.gate_id} is {styled(decided.state)}{follows}"
 
 
 add_declared(command, "gate", {"approve": Look(told=_told), "reject": Look(told=_told)})

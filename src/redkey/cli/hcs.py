@@ -1,4 +1,4 @@
-"""`redkey hcs verify`: check the running hashes of saved Hedera messages, whoever's they are."""
+"""`redkey hcs verify`: check the running hashes of saved Hedera messages of any topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTED = 1000
 
 
 class Listed(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A row that is named in the report."""
+    """A row in the report."""
 
     place: str
     code: str
@@ -33,7 +33,7 @@ class Listed(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Topic(msgspec.Struct):
-    """What was found of one topic."""
+    """The results for one topic."""
 
     first: int
     last: int
@@ -45,12 +45,12 @@ class Topic(msgspec.Struct):
 
     @property
     def missing(self) -> int:
-        """How many rows between the first and the last are not there."""
+        """Return how many rows are missing between the first and the last."""
         return self.last - self.first + 1 - self.verified - self.unchecked - self.bad
 
 
 class Tally(msgspec.Struct):
-    """Counts by topic, and the first of the rows that were bad or could not be checked."""
+    """Counts by topic, and the first rows that were bad or could not be checked."""
 
     topics: dict[str, Topic] = msgspec.field(default_factory=dict)
     malformed: int = 0
@@ -77,12 +77,12 @@ class Tally(msgspec.Struct):
 
     @property
     def valid(self) -> bool:
-        """Nothing was bad, and something was checked: a file without rows proves nothing."""
+        """Whether nothing was bad and something was checked: a file without rows proves nothing."""
         return self.malformed == self.total("bad") == 0 and self.total("verified") > 0
 
     @property
     def complete(self) -> bool:
-        """Every row from the first of its topic on is there and was checked."""
+        """Whether every row from the first of its topic on is present and was checked."""
         return self.valid and self.total("unchecked") == self.total("missing") == 0
 
 
@@ -126,7 +126,7 @@ def verify(ctx: click.Context, files: tuple[str, ...], strict: bool, as_json: bo
 
 
 def tally_rows(files: Iterable[str]) -> Tally:
-    """Every row of the files, judged and counted; bad rows by topic and sequence."""
+    """Judge and count every row of the files; return the bad rows by topic and sequence."""
     tally, checker = Tally(), RowChecker(WINDOW)
     for judged in chain(_judged(files, checker, tally), checker.finish()):
         tally.count(judged)

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Read and send messages. Blocks and approvals tell the humans here."""
+    """Read and send messages. Humans get messages about blocks and approvals here."""
 
 
 @command.command("list")
 @click.option("--to", metavar="AGENT", help="The messages of this agent [those to the humans].")
-@click.option("--all", "read_too", is_flag=True, help="Read ones, too.")
+@click.option("--all", "read_too", is_flag=True, help="Include messages that were read.")
 @limit_option
 @ids_option
 @daily
 def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, ids_only: bool, as_json: bool) -> None:
-    """Messages that were not read, by priority, then by age."""
+    """List unread messages, by priority, then by age."""
     print_list(
         islice(rk.inbox.list(to=to, unread=None if read_too else True), limit),
         ("MESSAGE", "PRIORITY", "TYPE", "SENT", "TASK", "SUBJECT"),
@@ -48,11 +48,12 @@ def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, ids_on
 
 @command.command()
 @click.option("--to", required=True, metavar="WHO", help="An agent (id or slug), a role (role_...), or human.")
-@click.option("--subject", required=True, help="What it is about.")
+@click.option("--subject", required=True, help="The subject.")
 @click.option("--body", help="The message.")
 @click.option("--priority", type=click.IntRange(1, 3), default=3, show_default=True, help="1 is the most urgent.")
 @click.option("--task", "ref_task_id", metavar="TASK", help="The task that it is about.")
-@click.option("--question", is_flag=True, help="It asks for an answer.")
+@click.option("--question", is_flag=True, help="The message needs an answer.")
+@ids_option
 @daily
 def send(
     rk: RedKey,
@@ -62,6 +63,7 @@ def send(
     priority: Any,
     ref_task_id: str | None,
     question: bool,
+    ids_only: bool,
     as_json: bool,
 ) -> None:
     """Send a message."""
@@ -78,7 +80,7 @@ def send(
         print_item(sent)
     else:
         for one in sent.messages:
-            tell(f"{one.message_id} to {one.to}")
+            tell(one.message_id if ids_only else f"{one.message_id} to {one.to}")
 
 
 add_declared(command, "inbox", {"read": Look(told="{message_id} is read")})

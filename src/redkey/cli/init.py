@@ -24,12 +24,12 @@ _TEMPLATE = """\
 
 @click.command()
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@click.option("--json", "as_json", is_flag=True, help="JSON in place of text.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 def command(directory: Path, as_json: bool) -> None:
     """Prepare DIR [this directory] for a server of its own.
 
     It gets redkey.toml for settings, which belongs in your repository, and .redkey for data and keys, which does not:
-    a .gitignore in it keeps it out. What is there already is left as it is.
+    a .gitignore in it keeps it out. Existing files are not changed.
 
     \b
       redkey init
@@ -45,7 +45,7 @@ def command(directory: Path, as_json: bool) -> None:
         if not file.exists():
             file.write_text(_TEMPLATE, encoding="utf-8")
             created.append(file)
-        # A project that was prepared before may keep its data elsewhere.
+        # A project that was prepared before may keep its data in another directory.
         data = directory / load(file, {}, {}).data
         if not data.exists():
             data.mkdir(mode=0o700, parents=True)

@@ -1,4 +1,4 @@
-"""Verifier keys as commands take them: the text of a key, or a file with one a line."""
+"""Verifier keys as command arguments: the text of a key, or a file with one per line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redkey.ledger.trust import TrustedKey, log_keys, parse_trusted_keys, witnes
 
 
 def log_key_option(given: Iterable[str]) -> list[TrustedKey]:
-    """Keys of logs; a wrong one is a wrong use of the command."""
+    """Parse keys of logs; a wrong one is a usage error."""
     try:
         return log_keys(_keys(given))
     except (KeyRefused, ProofRefused) as refused:
@@ -21,7 +21,7 @@ def log_key_option(given: Iterable[str]) -> list[TrustedKey]:
 
 
 def witness_key_option(given: Iterable[str]) -> list[VerifierKey]:
-    """Keys of witnesses; a wrong one, or one given twice, is a wrong use of the command."""
+    """Parse keys of witnesses; a wrong or repeated one is a usage error."""
     try:
         return witness_keys(_keys(given))
     except (KeyRefused, ProofRefused) as refused:
@@ -31,7 +31,7 @@ def witness_key_option(given: Iterable[str]) -> list[VerifierKey]:
 def _keys(given: Iterable[str]) -> list[TrustedKey]:
     found: list[TrustedKey] = []
     for one in given:
-        # The text of a key has two plus signs, which a file name may have too: a file that is there wins.
+        # A key has two plus signs, which a file name may have too: an existing file takes precedence.
         text = one if one.count("+") >= 2 and not Path(one).exists() else _file(Path(one))
         keys = parse_trusted_keys(text)
         if not keys:

@@ -13,10 +13,12 @@ import msgspec
 import orjson
 
 from redkey.cli import INTERRUPTED
-from redkey.cli.fsck import DIRECTORY
+from redkey.cli.ledger_copy import copy_command
+from redkey.cli.ledger_import import import_command
+from redkey.cli.new_epoch import new_epoch
 from redkey.cli.report import print_json, shown
 from redkey.cli.screen import until_reader_leaves
-from redkey.cli.store import chosen_topic
+from redkey.cli.store import STORE, STORE_OR_FILE, chosen_topic
 from redkey.errors import BackupRefused, DumpRefused, ProofRefused
 from redkey.ledger.event import event_of
 from redkey.ledger.mirror import mirror_page
@@ -34,7 +36,7 @@ from redkey.stores.opening import open_store, store_at
 from redkey.wire.decode import decode
 from redkey.wire.envelope import wire_of
 
-# A mirror node gives at most this many rows of a topic in one answer.
+# The most rows of a topic in one answer of a mirror node.
 MIRROR_PAGE = 100
 _TOPIC = click.option("--topic", metavar="TOPIC", help="The topic; not needed where there is only one.")
 
@@ -48,13 +50,16 @@ def command() -> None:
     """
 
 
+command.add_command(new_epoch)
+
+
 @command.command("dump")
-@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@click.argument("directory", metavar="STORE", type=STORE)
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; may be repeated [all].")
 @click.option("--content", is_flag=True, help="Also the bodies that wires name, in pieces of 192 KiB.")
 @click.option("--out", type=click.File("wb", lazy=True), default="-", help="A file [standard output].")
-def dump_command(directory: Path, topics: tuple[str, ...], content: bool, out: IO[bytes]) -> None:
-    """Write the ledger in DIR as JSON lines. A server may be running on it: the dump is of one moment.
+def dump_command(directory: str | Path, topics: tuple[str, ...], content: bool, out: IO[bytes]) -> None:
+    """Write the ledger of STORE as JSON lines. A server may be running on it: the dump is of one moment.
 
     \b
       redkey ledger dump .redkey > ledger.jsonl
@@ -70,6 +75,9 @@ def dump_command(directory: Path, topics: tuple[str, ...], content: bool, out: I
         out.flush()
 
 
+command.add_command(copy_command)
+
+
 @command.command()
 @click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
@@ -79,8 +87,8 @@ def load(ctx: click.Context, file: str, directory: Path, as_json: bool) -> None:
     """Make the data directory DIR from the dump in FILE (- is standard input). DIR must not be there.
 
     Every line is checked: sequence, time and running hash against the line before, each wire against its schema and
-    its canonical bytes, structure and content against their hashes. The first line that is wrong is named, and then
-    nothing is there: DIR appears when all of it is loaded.
+    its canonical bytes, structure and content against their hashes. The first wrong line is reported, and DIR is
+    not created: it appears when the whole dump is loaded.
 
     The new store is a log of its own, with its own id and keys. API keys are not part of a dump.
 
@@ -104,15 +112,18 @@ def _told(loaded: Loaded) -> str:
     return f"{what}, {loaded.contents:,} bodies; {loaded.void:,} records are void"
 
 
+command.add_command(import_command)
+
+
 @command.command()
-@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@click.argument("directory", metavar="STORE", type=STORE)
 @_TOPIC
 @click.option("-n", "--lines", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is recorded from now on, by any process.")
 @click.option("--json", "as_json", is_flag=True, help="Records as the lines of a dump.")
 @until_reader_leaves()
-def tail(directory: Path, topic: str | None, count: int, follow: bool, as_json: bool) -> None:
-    """Show the last records of the ledger in DIR: sequence, time, type, subject, actor.
+def tail(directory: str | Path, topic: str | None, count: int, follow: bool, as_json: bool) -> None:
+    """Show the last records of STORE: sequence, time, type, subject, actor.
 
     \b
       redkey ledger tail .redkey
@@ -144,21 +155,23 @@ def _show(records: Iterable[Record], *, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("source", metavar="DIR|FILE", type=click.Path(exists=True, path_type=Path))
+@click.argument("source", metavar="STORE|FILE", type=STORE_OR_FILE)
 @_TOPIC
 @click.option("--to", type=click.IntRange(min=0), help="Stop after this record [the last].")
-def replay(source: Path, topic: str | None, to: int | None) -> None:
+def replay(source: str | Path, topic: str | None, to: int | None) -> None:
     """Fold a ledger from its first record on, and print the state it gives as one JSON document.
 
-    The ledger is a data directory or a dump. State is told as rows, by kind and key; `digest` is the SHA-256 over
-    all of them, so that two replays can be compared.
+    The ledger is a data directory or a dump. The state is printed as rows, by kind and key; `digest` is the SHA-256 of
+    all rows, for comparing two replays.
 
     \b
       redkey ledger replay .redkey --to 1000
       redkey ledger replay ledger.jsonl
     """
-    read = _replay_directory if source.is_dir() else _replay_file
-    chosen, found, rows = read(source, topic, to)
+    if isinstance(source, str) or source.is_dir():
+        chosen, found, rows = _replay_store(source, topic, to)
+    else:
+        chosen, found, rows = _replay_file(source, topic, to)
     if to is not None and found.head.sequence < to:
         raise click.UsageError(f"--to is {to}, the ledger ends at {found.head.sequence}")
     state: dict[str, dict[str, Any]] = {}
@@ -177,7 +190,7 @@ def replay(source: Path, topic: str | None, to: int | None) -> None:
     )
 
 
-def _replay_directory(source: Path, topic: str | None, to: int | None) -> tuple[str, Replay, dict[Any, Any]]:
+def _replay_store(source: str | Path, topic: str | None, to: int | None) -> tuple[str, Replay, dict[Any, Any]]:
     with store_at(source).inspect() as evidence:
         chosen = chosen_topic(evidence, topic)
 
@@ -213,12 +226,12 @@ def _replay_file(source: Path, topic: str | None, to: int | None) -> tuple[str, 
 
 
 @command.command()
-@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@click.argument("directory", metavar="STORE", type=STORE)
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
-@click.option("--mirror", is_flag=True, required=True, help="As answers of a Hedera mirror node's REST interface.")
+@click.option("--mirror", is_flag=True, required=True, help="In the format of a Hedera mirror node's REST API.")
 @_TOPIC
-def export(directory: Path, out: Path, mirror: bool, topic: str | None) -> None:
-    """Write the ledger in DIR as pages that any tool for Hedera topics can read, 100 messages each.
+def export(directory: str | Path, out: Path, mirror: bool, topic: str | None) -> None:
+    """Write the ledger of STORE as pages that any tool for Hedera topics can read, 100 messages each.
 
     OUT is a new folder of page files, or a file of JSON lines when its name ends in .jsonl. As a mirror node does,
     a full page links to the next by time, and the last one may be empty. Local topics are of shard 1, which is not
@@ -255,7 +268,7 @@ def _pages(evidence: Reader, topic: str) -> Iterator[dict[str, Any]]:
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a dump, each cut where it would be too long to be one."""
+    """Yield the lines of a dump, each cut if it is too long for a valid line."""
     while line := stream.readline(LINE_LIMIT + 1):
         if len(line) > LINE_LIMIT:
             raise DumpRefused(f"a line has more than {LINE_LIMIT:,} bytes", code="line_too_long")

@@ -1,4 +1,4 @@
-"""Live views: drawn again whenever something happened, and once a second for what counts down."""
+"""Live views: redrawn whenever something happens, and once a second for countdowns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _TICK_SECONDS = 1.0
-# What happens at once is drawn at once: a burst of events is one picture.
+# Events that come together are drawn together: a burst of events is one picture.
 _BURST_SECONDS = 0.1
 
-watch_option = click.option("--watch", "live", is_flag=True, help="Stay, and draw it again whenever something happens.")
+watch_option = click.option("--watch", "live", is_flag=True, help="Keep running, and redraw when something happens.")
 
 
 def watch(draw: Callable[[], tuple[RenderableType, bool]], follow: Callable[[], Iterator[Any]]) -> None:
-    """Show what `draw` gives until it says that this was the last; `follow` yields whenever something happened."""
+    """Draw until `draw` says that this was the last picture; `follow` yields whenever something happens."""
     if not on_terminal():
         raise click.UsageError("a live view needs a terminal; elsewhere use redkey events tail --follow")
     from rich.console import Console
@@ -39,12 +39,13 @@ def watch(draw: Callable[[], tuple[RenderableType, bool]], follow: Callable[[], 
 
 
 class _Ears:
-    """Somebody who listens beside the drawing; a stream that breaks for good is raised where one waits."""
+    """A thread that listens while the view is drawn; a permanent stream error is raised in the waiting thread."""
 
     def __init__(self, follow: Callable[[], Iterator[Any]]) -> None:
         self._heard = threading.Event()
         self._failure: BaseException | None = None
-        # A daemon: it may hang in a read for as long as the stream is silent, and nobody should wait for it.
+        # A daemon thread, because a read may block as long as the stream is silent, and the command must not wait for
+        # it.
         threading.Thread(target=self._listen, args=(follow,), daemon=True).start()
 
     def _listen(self, follow: Callable[[], Iterator[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""`redkey mcp`: the queue as tools for Claude Code, Codex, Cursor, Gemini CLI, OpenClaw and every other MCP client."""
+"""`redkey mcp`: the queue as tools for Claude Code, Codex, Cursor, Gemini CLI, OpenClaw and other MCP clients."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import click
 
 from redkey.cli.next_step import Step, print_step
 from redkey.cli.report import print_json
+from redkey.cli.screen import print_done
 from redkey.errors import RedKeyError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ _client = click.argument("client", type=click.Choice(_CLIENTS))
 
 
 def _placed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which file is meant."""
+    """The options that select the configuration file."""
     function = click.option("--user", "scope", flag_value="user", help="For every project of yours.")(function)
     return click.option("--project", "scope", flag_value="project", help="For this project only.")(function)
 
@@ -85,7 +86,7 @@ def _entry(client: McpClient, queue: str, roles: tuple[str, ...], agent: str) ->
     options = [*(("--queue", queue) if queue else ()), *(("--agent", agent) if agent else ())]
     for role in roles:
         options += ["--role", role]
-    # A key is a secret and stays out of files that are shared; the client's own environment has it.
+    # A key is a secret and must not be in shared files; the client's own environment has it.
     named = {"REDKEY_URL": os.environ.get("REDKEY_URL", ""), "REDKEY_DATA": os.environ.get("REDKEY_DATA", "")}
     if named["REDKEY_DATA"]:
         named["REDKEY_DATA"] = str(Path(named["REDKEY_DATA"]).expanduser().absolute())
@@ -97,7 +98,7 @@ def _entry(client: McpClient, queue: str, roles: tuple[str, ...], agent: str) ->
 @_placed
 @_started
 @click.option("--no-start", is_flag=True, help="Start no server now; the first tool call does.")
-@click.option("--json", "as_json", is_flag=True, help="JSON in place of text.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 def install(
     client: str,
     scope: Scope | None,
@@ -137,7 +138,7 @@ def install(
 
 
 def _start_server() -> str:
-    """The URL of the server that the client will find, started when it is this project's own."""
+    """Return the URL of the server that the client will use; start this project's own server if needed."""
     from redkey.mcp.place import find_place
 
     return find_place(Path.cwd(), os.environ).url
@@ -162,7 +163,7 @@ def _install_openclaw() -> None:
 @command.command()
 @_client
 @_started
-@click.option("--json", "as_json", is_flag=True, help="JSON in place of text.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 def config(client: str, queue: str, roles: tuple[str, ...], agent: str, as_json: bool) -> None:
     """Print what `install` would write, and change nothing."""
     from redkey.mcp import clients
@@ -178,18 +179,21 @@ def config(client: str, queue: str, roles: tuple[str, ...], agent: str, as_json:
 @command.command()
 @_client
 @_placed
-def uninstall(client: str, scope: Scope | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="JSON in place of text.")
+def uninstall(client: str, scope: Scope | None, as_json: bool) -> None:
     """Take the entry out of a client's configuration again. Servers and data stay."""
     _check_extra()
     from redkey.mcp import clients
 
     chosen = clients.CLIENTS[client]
     if chosen.format == "command":
-        click.echo("run: openclaw mcp remove redkey")
+        remove = "openclaw mcp remove redkey"
+        print_done({"client": client, "changed": False, "run": remove}, f"run: {remove}", as_json=as_json)
         return
     file = chosen.file(scope or chosen.default, Path.cwd(), os.environ)
     changed = clients.uninstall(chosen, file)
-    click.echo(f"{'Removed the server redkey from' if changed else 'There is no server redkey in'} {file}")
+    told = f"{'Removed the server redkey from' if changed else 'There is no server redkey in'} {file}"
+    print_done({"client": client, "file": str(file), "changed": changed}, told, as_json=as_json)
 
 
 @command.command(hidden=True)

@@ -1,7 +1,7 @@
-"""Next steps: a command that can be pasted as it stands, after `next:`, and advice in words, after `hint:`.
+"""Next steps: a command ready to be pasted, after `next:`, and advice in words, after `hint:`.
 
-Every `next:` line of the command line is printed here. A command that needs something only its reader knows is no next
-step: it is a hint, and the step is the command that shows what is needed.
+Every `next:` line of the command line is printed here. A command with a part that only the reader knows is not a next
+step but a hint; the next step is then the command that shows the missing part.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from redkey.cli.report import shown
 if TYPE_CHECKING:
     from redkey.shapes.problem import NextStep
 
-# Under these names a command's context holds the server that it was pointed to, and what else it was given.
+# The names under which a click context stores the chosen server and the other arguments.
 _SERVER, _GIVEN, _ORIGINS = "redkey.server", "redkey.given", "redkey.origins"
 # Commands that work on this machine: they take no --url, and some not even --data.
 _LOCAL = ("serve", "demo", "plan", "config", "card", "mcp")
@@ -34,7 +34,7 @@ class Step(NamedTuple):
     hint: str = ""
 
 
-# By the API's word for it. What is in braces is a field of the step.
+# By the API's code of the step. Names in braces are fields of the step.
 _STEPS = {
     "activate_agent": Step("redkey agent activate {agent_id}"),
     "approve_or_reject": Step("redkey gate show {detail}", "approve or reject it"),
@@ -58,7 +58,7 @@ _STEPS = {
     "wait": Step("redkey claim next --queue {queue_id} --agent {agent_id} --wait 60"),
     "wait_or_add_agents": Step("redkey queue show {queue_id}", "wait, or start more agents"),
 }
-# In place of a command of which something is not known.
+# The replacement for a command with an unknown field.
 _INSTEAD = {
     "ask_for_role": "redkey role list",
     "finish_a_claim": "redkey agent list",
@@ -68,9 +68,9 @@ _INSTEAD = {
 
 
 def step_for(step: NextStep, agent_id: str = "") -> Step:
-    """Return the next step that the API names; the words of a newer server become a hint.
+    """Return the next step that the API names; an unknown code of a newer server becomes a hint.
 
-    `agent_id` is the agent that a claim was for, where the API leaves it out.
+    `agent_id` is the agent of a claim, if the API leaves it out.
     """
     known = _STEPS.get(step.action)
     if known is None:
@@ -85,7 +85,7 @@ def step_for(step: NextStep, agent_id: str = "") -> Step:
 
 
 def filled(command: str, fields: Mapping[str, Any]) -> str:
-    """Return the command with its fields, each as one word of a shell; nothing if one of them is not known."""
+    """Return the command with its fields as shell words; empty if one of them is unknown."""
     try:
         return command.format_map(_Words(fields))
     except KeyError:
@@ -93,40 +93,40 @@ def filled(command: str, fields: Mapping[str, Any]) -> str:
 
 
 class _Words(dict[str, str]):
-    """Fields as words of a shell; an empty one counts as missing."""
+    """Quote fields as shell words; an empty one counts as missing."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         super().__init__({name: shlex.quote(str(value)) for name, value in fields.items() if value})
 
 
 def remember(given: Mapping[str, Any], *, url: str | None, data: Path | None) -> None:
-    """Keep what this command was given, so that next steps go to the same server and name the same things."""
+    """Store the arguments of this command, so that next steps go to the same server and name the same objects."""
     meta = click.get_current_context().meta
     meta[_SERVER] = {"url": url, "data": data}
     meta[_GIVEN] = dict(given)
 
 
 def remember_origins(settings: Mapping[str, tuple[Any, str]]) -> None:
-    """Keep settings and where they came from, for a refusal that is about one of them."""
+    """Store settings and their sources, for errors about one of them."""
     click.get_current_context().meta[_ORIGINS] = dict(settings)
 
 
 def origin_of(setting: str) -> str:
-    """Return a setting, its value and its source in words; nothing if the command has no such setting."""
+    """Return a setting, its value and its source in words; empty if the command has no such setting."""
     context = click.get_current_context(silent=True)
     value, source = context.meta.get(_ORIGINS, {}).get(setting, (None, "")) if context is not None else (None, "")
     return f"{setting}: {value} (from {source})" if value is not None else ""
 
 
 def given() -> Mapping[str, Any]:
-    """Return the options and arguments of the command that runs."""
+    """Return the options and arguments of the running command."""
     context = click.get_current_context(silent=True)
     found: Mapping[str, Any] = context.meta.get(_GIVEN, {}) if context is not None else {}
     return found
 
 
 def pasted(command: str) -> str:
-    """Return a command as this shell can run it: by the program's path, and for the server that was named."""
+    """Return a command as this shell can run it: with the program's path, and for the chosen server."""
     if not command.startswith(("redkey ", "cd ")):
         return command
     context = click.get_current_context(silent=True)
@@ -140,9 +140,14 @@ def pasted(command: str) -> str:
 
 
 def print_step(step: Step, *, indent: str = "", err: bool = True) -> None:
-    """Print the next step, dim, under what it belongs to."""
+    """Print the next step, dim. A hint is wrapped; a command stays on one line, so that it can be pasted."""
+    from redkey.cli.screen import wrapped
+
     for line in step_lines(step):
-        click.echo(click.style(f"{indent}{shown(line)}", dim=True), err=err)
+        text = f"{indent}{shown(line)}"
+        if line.startswith("hint: "):
+            text = wrapped(text, len(indent) + 2, sys.stderr if err else sys.stdout)
+        click.echo(click.style(text, dim=True), err=err)
 
 
 def step_lines(step: Step) -> list[str]:
@@ -152,7 +157,7 @@ def step_lines(step: Step) -> list[str]:
 
 
 def own_command() -> str:
-    """Return how this shell calls this program: `redkey`, or its path where that name is not on the PATH."""
+    """Return how this shell calls this program: `redkey`, or its path if the name is not on the PATH."""
     program = Path(sys.argv[0])
     if program.name != "redkey" or not program.is_file():
         return "redkey"

@@ -1,4 +1,4 @@
-"""`redkey plan`: validate plans, show their shape, and simulate them before anybody is paid for them."""
+"""`redkey plan`: validate plans, show their shape, and simulate them before you pay for a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redkey.plans.model import Plan, read_plan
 from redkey.plans.validate import BYTES_LIMIT, validate
 from redkey.wire.names import role_id
 
-# So many levels are drawn at the top and at the bottom, so many tasks of each, and so many dependencies of a task.
+# The number of levels drawn at the top and at the bottom, of tasks in each, and of dependencies of a task.
 _LEVELS_SHOWN = 20
 _TASKS_SHOWN = 12
 _NAMES_SHOWN = 6
@@ -34,7 +34,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object {file, valid, errors, warnings} per plan.")
 @click.pass_context
 def validate_command(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
-    """Check plans: what stands against a run, and what could be better.
+    """Validate plans: errors and warnings.
 
     Each FILE is a plan.json; `-` reads standard input. Warnings are advice. Exit 0 when every plan is valid, 1 when
     one is not, 2 for wrong use.
@@ -96,7 +96,7 @@ def show(file: str, as_json: bool) -> None:
 
 
 def _draw_level(plan: Plan, number: int, level: list[int], path: set[int]) -> None:
-    # What is on the critical path is drawn first, so that it is drawn at all.
+    # Tasks on the critical path are drawn first, so that they are never cut off.
     ordered = sorted(level, key=lambda place: (place not in path, place))
     drawn, rest = ordered[:_TASKS_SHOWN], ordered[_TASKS_SHOWN:]
     for index, place in enumerate(drawn):
@@ -132,7 +132,7 @@ def _draw_figures(plan: Plan, by_level: list[list[int]], path: list[int]) -> Non
 
 @command.command()
 @click.argument("file", metavar="FILE", type=FILE)
-@click.option("--agents", multiple=True, metavar="ROLE=N,...", help="How many agents have a role (1).")
+@click.option("--agents", multiple=True, metavar="ROLE=N,...", help="How many agents have a role [1].")
 @click.option("--seconds", multiple=True, metavar="TASK=S,...", help="How long a task takes.")
 @click.option("--each", type=click.FloatRange(0, _SECONDS_LIMIT), default=60.0, show_default=True, help="Other tasks.")
 @click.option(
@@ -149,7 +149,7 @@ def simulate(
     gate: float,
     as_json: bool,
 ) -> None:
-    """Run a plan in memory under a simulated clock: how long it takes, who is busy, who waits for whom.
+    """Run a plan in memory under a simulated clock: the duration, the busy agents, and who waits for whom.
 
     The same code decides what opens when as in a real run. Exit 0 when the plan finishes, 1 when it cannot.
     """
@@ -199,7 +199,7 @@ def _draw_simulation(plan: Plan, found: Any) -> None:
 
 
 def _valid(file: str) -> dict[str, Any]:
-    """The plan in a file; what stands against it ends the command."""
+    """Return the plan in a file; errors in it end the command."""
     name, data = next(documents([file], BYTES_LIMIT))
     try:
         value = decode_document(data, BYTES_LIMIT)
@@ -216,12 +216,12 @@ def _valid(file: str) -> dict[str, Any]:
 
 
 def _parts(given: tuple[str, ...]) -> list[str]:
-    """What stands between the commas of an option that may be given several times."""
+    """Split the comma-separated values of an option that may be repeated."""
     return [part.strip() for text in given for part in text.split(",") if part.strip()]
 
 
 def _numbers(option: str, given: list[tuple[str, str]], known: set[str], most: int) -> dict[str, float]:
-    """Names with their numbers; a name that the plan does not have is a wrong use."""
+    """Parse names with numbers; a name that the plan does not have is a usage error."""
     found: dict[str, float] = {}
     for name, text in given:
         try:
@@ -241,7 +241,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds as people say them: `1h 20m`, `45s`."""
+    """Format seconds for people: `1h 20m`, `45s`."""
     whole = round(seconds)
     hours, minutes = divmod(whole // 60, 60)
     if hours:

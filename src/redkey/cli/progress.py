@@ -1,4 +1,4 @@
-"""Progress on the command line: `redkey task progress`, and how lists and live views show what holders report."""
+"""Progress on the command line: `redkey task progress`, and the display of reports in lists and live views."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from redkey.client import RedKey
     from redkey.shapes.tasks import Progress
 
-_RUNNING = ("claimed", "working")
+_IN_PROGRESS = ("claimed", "working")
 
 
 def progress_words(progress: Progress | None) -> str:
-    """A report on one line: its percentage, then its text."""
+    """Return a report on one line: its percentage, then its text."""
     if progress is None:
         return ""
     percent = "" if progress.percent is None else f"{progress.percent}%"
@@ -25,16 +25,16 @@ def progress_words(progress: Progress | None) -> str:
 
 
 def title_with_progress(title: str, state: str, progress: Progress | None) -> str:
-    """The title of a task, with its progress while it is worked on."""
-    if progress is None or state not in _RUNNING:
+    """Return the title of a task, with its progress while it is in progress."""
+    if progress is None or state not in _IN_PROGRESS:
         return title
     return joined(title, progress.percent, progress.text)
 
 
 def joined(title: str, percent: int | None, text: str) -> str:
-    """A title with the percentage before it and the text after it.
+    """Return a title with the percentage before it and the text after it.
 
-    The last column of a table gives way in a narrow window, so the percentage comes first.
+    The last column of a table is cut in a narrow window, so the percentage comes first.
     """
     return " · ".join(filter(None, ("" if percent is None else f"{percent}%", title, " ".join(text.split()))))
 
@@ -45,18 +45,18 @@ def joined(title: str, percent: int | None, text: str) -> str:
 @click.option("--percent", type=click.IntRange(0, 100), metavar="N", help="How much of it is done, from 0 to 100.")
 @daily
 def report(rk: RedKey, task_id: str, text: str, percent: int | None, as_json: bool) -> None:
-    """Say how far a task has come that you hold; it is shown wherever the task is watched.
+    """Report progress on a task that you hold; everyone who watches the task sees it.
 
     \b
       redkey task progress TASK "Three of five sources read." --percent 60
     """
     if not text.strip() and percent is None:
-        raise click.UsageError("say a text, --percent, or both")
+        raise click.UsageError("give a text, --percent, or both")
     found = rk.tasks.get(task_id)
     if found.claim is None:
         raise click.ClickException(
             f"{found.task_id} is {found.state}: no agent holds it, so there is no progress to report. "
-            f"Claim it first: redkey claim task {found.task_id}"
+            f"Claim it first: redkey claim take {found.task_id} --agent AGENT"
         )
     said = rk.claims.report_progress(found.claim.claim_id, text, percent=percent)
     sentence = f"{said.task_id} has the report"

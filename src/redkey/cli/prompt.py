@@ -1,4 +1,4 @@
-"""`redkey prompt`: what an agent would be told, exactly."""
+"""`redkey prompt`: the exact prompt that an agent would get."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.run import with_memory_options
 from redkey.cli.screen import print_item
 from redkey.cli.session import daily
 
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """See what agents are told."""
+    """Show the prompts of agents."""
 
 
 @command.command()
 @click.option("--card", type=click.Path(exists=True, dir_okay=False), help="The Agent Card.")
-@click.option("--persona", type=click.Path(exists=True, dir_okay=False), help="Prose in place of a card; needs --name.")
+@click.option("--persona", type=click.Path(exists=True, dir_okay=False), help="Prose instead of a card; needs --name.")
 @click.option("--name", metavar="SLUG", help="Another slug than the card's.")
 @click.option("--task", "task_id", required=True, metavar="TASK", help="The task.")
 @click.option("--skill", "skills", multiple=True, metavar="NAME", help="A skill of its own; may be repeated.")
@@ -28,7 +29,7 @@ def command() -> None:
     "--skills", "skills_dirs", multiple=True, type=click.Path(exists=True, file_okay=False), help="Where skills are."
 )
 @click.option("--work", type=click.Path(file_okay=False), help="The runner's directory, whose memories count.")
-@click.option("--memory", type=click.Choice(["auto", "words", "off"]), help="What it remembers by [auto].")
+@with_memory_options
 @click.option("--budget", "budget_tokens", type=click.IntRange(1), help="Tokens that the prompt may take.")
 @daily
 def show(rk: RedKey, task_id: str, as_json: bool, **options: Any) -> None:

@@ -1,6 +1,6 @@
-"""What a first task needs and a fresh workspace lacks: the queue it goes to and the roles it names.
+"""Create what a first task needs in a new workspace: its queue and its roles.
 
-Nothing is created before the server has read the request and misses only that: a typo elsewhere has no effect.
+Nothing is created before the server has read the request and only misses these, so a typo elsewhere has no effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MISSING = ("queue_not_found", "role_not_found", "unknown_role")
 
 
 def with_missing(rk: RedKey, act: Callable[[], T], *, queue: str | None = None, roles: Iterable[str] = ()) -> T:
-    """Do something; when its queue or roles do not exist yet, create them, say so, and do it again."""
+    """Run an action; if its queue or roles do not exist yet, create them, print that, and run it again."""
     try:
         return act()
     except (NotFound, Invalid) as refused:

@@ -1,8 +1,8 @@
-"""`redkey queue`: make queues, see what lies in them, pause them."""
+"""`redkey queue`: create queues, show their tasks, pause them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,14 +16,23 @@ if TYPE_CHECKING:
     from redkey.client import RedKey
     from redkey.shapes.queues import Queue
 
-STATES = ("created", "available", "claimed", "working", "blocked", "completed", "failed", "cancelled")
-_PAGE = 500
+STATES = (
+    "created",
+    "available",
+    "claimed",
+    "working",
+    "blocked",
+    "awaiting_approval",
+    "completed",
+    "failed",
+    "cancelled",
+)
 _TITLES = ("QUEUE", "STATE", "LEASE", "ATTEMPTS", "PRIORITY", "NAME")
 
 
 @click.group()
 def command() -> None:
-    """Make queues, see what lies in them, pause them."""
+    """Create queues, show their tasks, pause them."""
 
 
 @command.command("list")
@@ -31,7 +40,7 @@ def command() -> None:
 @ids_option
 @daily
 def list_queues(rk: RedKey, live: bool, ids_only: bool, as_json: bool) -> None:
-    """All queues."""
+    """List the queues."""
     if live:
         watch(lambda: (rich_table(_TITLES, [_row(one) for one in rk.queues.list()]), False), rk.events.follow)
     print_list(
@@ -53,15 +62,15 @@ def _row(queue: Queue) -> tuple[str, ...]:
 @click.argument("queue")
 @daily
 def show(rk: RedKey, queue: str, as_json: bool) -> None:
-    """One queue: its settings, and how many tasks are in which state."""
+    """Show one queue: its settings, and the number of tasks in each state."""
     found = rk.queues.get(queue)
-    counts = {state: _count(rk, found.queue_id, state) for state in STATES}
+    counts = rk.queues.counts(found.queue_id).tasks
     if as_json:
         import msgspec
 
         from redkey.cli.report import print_json
 
-        print_json({**msgspec.to_builtins(found), "tasks": {state: count for state, (count, _) in counts.items()}})
+        print_json({**msgspec.to_builtins(found), "tasks": counts})
         return
     print_facts(
         [
@@ -73,22 +82,16 @@ def show(rk: RedKey, queue: str, as_json: bool) -> None:
             ("attempts", found.max_attempts),
             ("priority", found.priority),
             ("created", ago(found.created_at)),
-            *((state, f"{count}{'+' if more else ''}") for state, (count, more) in counts.items() if count),
+            *((state, f"{counts[state]:,}") for state in STATES if counts[state]),
         ]
     )
-
-
-def _count(rk: RedKey, queue: str, state: Any) -> tuple[int, bool]:
-    """How many tasks are in a state, and whether there are more than one page of them."""
-    page = rk.tasks.list(queue, state=state, limit=_PAGE).page()
-    return len(page.items), page.next is not None
 
 
 @command.command("watch")
 @click.argument("queue")
 @daily
 def watch_queue(rk: RedKey, queue: str, as_json: bool) -> None:
-    """Stay, and show what is open and who works on what; without a terminal, events as they come."""
+    """Show open tasks and who works on them, live; without a terminal, events as they happen."""
     from redkey.cli.events import print_event
     from redkey.cli.screen import on_terminal
 
@@ -106,7 +109,7 @@ def watch_queue(rk: RedKey, queue: str, as_json: bool) -> None:
 @click.argument("queue")
 @daily
 def pause(rk: RedKey, queue: str, as_json: bool) -> None:
-    """Let nobody claim from QUEUE; running claims go on."""
+    """Stop claims from QUEUE; tasks in progress continue."""
     _say(rk.queues.update(queue, paused=True), as_json)
 
 
@@ -114,7 +117,7 @@ def pause(rk: RedKey, queue: str, as_json: bool) -> None:
 @click.argument("queue")
 @daily
 def resume(rk: RedKey, queue: str, as_json: bool) -> None:
-    """Let a paused QUEUE go on."""
+    """Allow claims from a paused QUEUE again."""
     _say(rk.queues.update(queue, paused=False), as_json)
 
 

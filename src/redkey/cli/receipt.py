@@ -11,11 +11,14 @@ import msgspec
 from redkey.cli.documents import FILE, decode_document
 from redkey.cli.keys import log_key_option, witness_key_option
 from redkey.cli.report import print_json, shown
+from redkey.cli.screen import wrapped
 from redkey.cli.session import connected
+from redkey.cli.store import STORE
 from redkey.errors import JsonRefused, ProofRefused
 from redkey.ledger.checkpoint import Checkpoint
 from redkey.ledger.mirror import MirrorRow, parse_row, rows_in
 from redkey.ledger.note import encode_base64
+from redkey.ledger.ordered import Compute
 from redkey.ledger.proof import HEADER, parse_proof
 from redkey.ledger.receipt import RECEIPT_LIMIT, read_extra
 from redkey.ledger.verify import (
@@ -70,7 +73,7 @@ def keys_command(rk: RedKey) -> None:
 
 
 @command.command()
-@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("directory", metavar="STORE", type=STORE)
 @click.argument("event_id", metavar="EVENT_ID")
 @click.option("--topic", metavar="TOPIC", help="The topic; all are looked through when it is not given.")
 @click.option("--content", is_flag=True, help="Put the bodies that the wire names into the receipt.")
@@ -78,12 +81,12 @@ def keys_command(rk: RedKey) -> None:
 @click.option("--url", default="http://127.0.0.1:8700", show_default=True, help="Where receipts can be fetched.")
 @click.option("--out", type=click.File("wb", lazy=True), default="-", help="A file [standard output].")
 def export(
-    directory: Path, event_id: str, topic: str | None, content: bool, bare: bool, url: str, out: IO[bytes]
+    directory: str | Path, event_id: str, topic: str | None, content: bool, bare: bool, url: str, out: IO[bytes]
 ) -> None:
-    """Write the receipt of an event in the data directory DIR, without a server.
+    """Write the receipt of an event in STORE, a data directory or the URL of a database, without a server.
 
     A checkpoint is signed at once when none covers the event yet, so this needs the log's keys. EVENT_ID is as the
-    API gives it (evt_...), or a wire id.
+    API gives it (evt_...), the beginning of it, or a wire id.
 
     \b
       redkey receipt export .redkey evt_01JTMX9A2B3C4D5E6F7G8H9JKM --out receipt.json
@@ -101,7 +104,10 @@ def export(
 @click.option("--key", "keys", multiple=True, metavar="KEY", help="A log's verifier key, or a file of such keys.")
 @click.option("--witness", "witnesses", multiple=True, metavar="KEY", help="A witness's verifier key, or a file.")
 @click.option("--witness-quorum", "quorum", type=click.IntRange(min=1), help="How many witnesses are enough [all].")
-@click.option("--mirror", "mirrors", multiple=True, type=FILE, help="A mirror node's answer that you fetched yourself.")
+@click.option("--mirror", "mirrors", multiple=True, metavar="FILE|URL", help="A mirror's answer, or a mirror to ask.")
+@click.option(
+    "--structures", type=click.File("rb"), metavar="FILE", help="A dump with structure that an ordered workspace names."
+)
 @click.option("--leaf", type=FILE, help="For a bare proof: the file whose bytes are the leaf.")
 @click.option("--record", type=FILE, help="For a bare proof: JSON with `wire` and `internal`, as in a receipt.")
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON document.")
@@ -113,6 +119,7 @@ def verify(
     witnesses: tuple[str, ...],
     quorum: int | None,
     mirrors: tuple[str, ...],
+    structures: IO[bytes] | None,
     leaf: str | None,
     record: str | None,
     as_json: bool,
@@ -121,8 +128,10 @@ def verify(
 
     Four levels are reported, each with its reason. integrity: the record is in the tree of the checkpoint, and
     everything the receipt says follows from it. signed: a key that you gave signed that checkpoint and the
-    receipt. witnessed: the witnesses that you gave cosigned it. anchored: the mirror answers that you gave
-    show it on a public topic. Keys that come with a receipt prove nothing.
+    receipt. witnessed: the witnesses that you gave cosigned it. anchored: the mirror that you named, or its answer
+    that you saved, shows it on a public topic; where the topic orders the workspace, the record was computed again
+    from its messages (save them from 1 on). Keys that come with a receipt prove nothing. Only --mirror URL uses the
+    network.
 
     KEY is a C2SP verifier key (name+id+base64) or a file with one a line; `KEY retired SIZE` in such a file
     says that a key signs no checkpoint of that size or above. FILE may also be a C2SP tlog-proof.
@@ -133,7 +142,8 @@ def verify(
         keys=tuple(log_key_option(keys)),
         witnesses=tuple(witness_key_option(witnesses)),
         quorum=quorum,
-        mirror=tuple(row for path in mirrors for row in _rows(path)),
+        mirror=(rows := tuple(row for place in mirrors for row in _mirror_rows(place, file))),
+        compute=_computing(mirrors, rows, structures),
     )
     if quorum is not None and quorum > len(policy.witnesses):
         raise click.UsageError(f"--witness-quorum is {quorum}, but {len(policy.witnesses)} witnesses were given")
@@ -160,6 +170,27 @@ def _verdict(data: bytes, policy: Policy, leaf: str | None, record: str | None) 
         return verify_record_proof(proof, *read_extra(_read(record) if record else proof.extra), policy)
     except ProofRefused as refused:
         return nothing_holds(*refused.findings())
+
+
+def _mirror_rows(place: str, receipt: str) -> list[MirrorRow]:
+    """The rows of a saved answer; or those that a mirror at a URL shows at the place that the receipt names."""
+    if not place.startswith(("http://", "https://")):
+        return _rows(place)
+    from redkey.cli.anchor_rows import fetched_rows
+
+    if receipt == "-":
+        raise click.UsageError("--mirror URL needs the receipt in a file, not on standard input")
+    return fetched_rows(place, _read(receipt))
+
+
+def _computing(mirrors: tuple[str, ...], rows: tuple[MirrorRow, ...], structures: IO[bytes] | None) -> Compute | None:
+    """What computes records of workspaces that a network orders, where a mirror or its answer was named."""
+    if not mirrors:
+        return None
+    from redkey.cli.ordered_proof import computing
+
+    url = next((place for place in mirrors if place.startswith(("http://", "https://"))), None)
+    return computing(url, rows, structures)
 
 
 def _rows(path: str) -> list[MirrorRow]:
@@ -197,20 +228,21 @@ def _print(file: str, verdict: Verdict, policy: Policy, *, passed: bool) -> None
     told = (
         f"{event.type} {event.event_id}, record {event.sequence} of {event.timestamp}" if event else "nothing is proven"
     )
-    click.echo(f"{file}: {told}")
+    click.echo(wrapped(f"{file}: {told}", 2))
     for name in LEVELS:
         level = verdict.levels[name]
         colour = "green" if level.holds else "red" if name in policy.asked else "yellow"
         holds = click.style(f"{'holds' if level.holds else 'does not hold':<13}", fg=colour)
-        click.echo(f"  {name:<10} {holds}  {shown(level.why)}")
+        click.echo(f"  {name:<10} {holds}  {wrapped(shown(level.why), 28)}")
     for finding in verdict.findings:
-        where = shown(finding.pointer) or "/"
-        click.echo(f"  {click.style(finding.code, fg='red')}: {where}: {shown(finding.message)}")
+        text = f"{shown(finding.pointer) or '/'}: {shown(finding.message)}"
+        click.echo(f"  {click.style(finding.code, fg='red')}: {wrapped(text, 4 + len(finding.code))}")
     if verdict.effect and verdict.levels["integrity"].holds:
         vouched = "signed by the log" if verdict.levels["signed"].holds else "nobody vouched for this"
         reason = f" ({verdict.effect.reason})" if verdict.effect.reason else ""
         click.echo(shown(f"  effect     {verdict.effect.status}{reason}, {vouched}"))
     if verdict.holds("signed") and not verdict.holds("witnessed") and not verdict.holds("anchored"):
-        click.echo("  note       only a witness or an anchor shows that the log's operator has no second history")
+        note = "only a witness or an anchor shows that the log's operator has no second history"
+        click.echo(f"  note       {wrapped(note, 13)}")
     if not passed:
         click.echo("refused: not every level that was asked for holds")

@@ -1,4 +1,4 @@
-"""Print a refusal for people: one sentence with its code, what exactly is wrong, and the next step."""
+"""Print an error for people: one sentence with its code, what exactly is wrong, and the next step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redkey.cli.report import shown
 from redkey.cli.screen import wrapped
 from redkey.errors import ApiError, RedKeyError, StoreError, Unauthorized, Unreachable
 
-# The next step for errors whose own text cannot know it. What is in braces is what the command was given.
+# The next step for errors whose text cannot contain it. Names in braces are arguments of the command.
 _BY_CODE = {
     "agent_not_found": Step("redkey agent list"),
     "artifact_not_found": Step("redkey artifact list {task_id}"),
@@ -26,11 +26,14 @@ _BY_CODE = {
     "insufficient_scope": Step(hint="use a key with this scope: REDKEY_API_KEY, or where the server has its data"),
     "key_not_found": Step("redkey key list"),
     "lease_lost": Step("redkey task list --state claimed", "its lease ended and another agent has the task"),
+    "message_not_found": Step("redkey inbox list --all"),
     "missing_artifact": Step(hint="hand it over with --artifact, or with --output and a field of this name"),
     "not_blocked": Step("redkey task explain {task_id}"),
     "own_gate": Step("redkey gate show {gate_id}", "another person or agent has to approve it"),
     "plan_invalid": Step("redkey plan validate {plan}"),
     "queue_not_found": Step("redkey queue list", "a queue is created by redkey queue create"),
+    "queue_exists": Step("redkey queue list"),
+    "role_exists": Step("redkey role list"),
     "role_not_found": Step("redkey role list", "a role is created by redkey role create"),
     "task_not_found": Step("redkey task list"),
     "workflow_not_found": Step("redkey workflow list --all"),
@@ -39,6 +42,11 @@ _BY_CODE = {
     "cannot_listen": Step("redkey serve --port 0", "--port 0 takes a free port"),
     "newer_format": Step(hint="install the RedKey that wrote it, or a newer one; this one changed nothing"),
     "store_failed": Step(hint="check that the directory can be written, or name another one with --data"),
+    "target_exists": Step(hint="name a place where nothing is yet; a server that uses this one is not disturbed"),
+    "writer_busy": Step(
+        hint="another process writes to this data directory and does not finish, perhaps because it was stopped; let "
+        "it go on, or end it (`fuser redkey.lock` in the directory names it)"
+    ),
     "store_full": Step(hint="free space on its disk, or name another directory with --data"),
     "no_server": Step("redkey serve", "or name a server with REDKEY_URL and REDKEY_API_KEY"),
     "setting_unknown": Step(hint="redkey config show lists every setting, once the file is right"),
@@ -47,7 +55,7 @@ _BY_CODE = {
 
 
 def print_refusal(refused: RedKeyError) -> None:
-    """Print on standard error. Messages may quote text of others, so control characters are escaped."""
+    """Print on standard error. Messages may quote foreign text, so control characters are escaped."""
     sentence = refused.detail if isinstance(refused, ApiError) else refused.message
     click.echo(wrapped(f"redkey: {shown(sentence)} [{refused.code}]", 2, sys.stderr), err=True)
     if isinstance(refused, ApiError) and refused.origin:
@@ -56,7 +64,7 @@ def print_refusal(refused: RedKeyError) -> None:
     if origin := origin_of(about):
         click.echo(f"  {shown(origin)}", err=True)
     for one in refused.errors if isinstance(refused, ApiError) else ():
-        if one.pointer and one.message == sentence:
+        if one.pointer and one.message.rstrip(".").casefold() == sentence.rstrip(".").casefold():
             click.echo(f"  at {shown(one.pointer)} [{one.code}]", err=True)
         elif one.pointer:
             click.echo(wrapped(f"  {shown(one.pointer)}: {shown(one.message)} [{one.code}]", 4, sys.stderr), err=True)
@@ -64,7 +72,7 @@ def print_refusal(refused: RedKeyError) -> None:
 
 
 def next_step(refused: RedKeyError) -> Step:
-    """Return what to do about the refusal; nothing if its message says it already."""
+    """Return what to do about the error; nothing if its message says it already."""
     if refused.code.startswith("http_") or refused.code == "path_not_found":
         return Step("redkey --version", "this is no RedKey server, or one of another version than this command")
     if isinstance(refused, Unauthorized):
@@ -77,11 +85,13 @@ def next_step(refused: RedKeyError) -> Step:
     known = _BY_CODE.get(refused.code)
     if known is not None:
         return Step(filled(known.command, given()), known.hint)
-    return Step(hint=refused.advice) if isinstance(refused, ApiError) else Step()
+    # Advice about the fields of a request is for programs; people see the fields above.
+    advice = refused.advice if isinstance(refused, ApiError) else ""
+    return Step(hint="" if "`errors`" in advice else advice)
 
 
 def _about_key(origin: str) -> Step:
-    """Return the step for a key that the server does not know, by where the key came from."""
+    """Return the step for a key that the server does not know, depending on the source of the key."""
     if "which overrides" in origin:
         return Step("unset REDKEY_API_KEY", "REDKEY_API_KEY overrides the key that the data directory has")
     stored = re.search(r"key from (\S+)/credentials\.json", origin)
@@ -91,7 +101,7 @@ def _about_key(origin: str) -> Step:
 
 
 def _about_server(message: str) -> Step:
-    """Return the step for a server that does not answer, by where its address came from."""
+    """Return the step for a server that does not answer, depending on the source of its address."""
     stored = re.search(r"\(from (\S+)/credentials\.json\)", message)
     if stored is not None:
         return Step(f"redkey serve --data {shlex.quote(stored[1])}", "is the server running?")

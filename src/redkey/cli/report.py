@@ -1,4 +1,4 @@
-"""How commands that check documents report: for people a line per finding, for machines JSON lines."""
+"""Reports of commands that check documents: a line per finding for people, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from redkey.errors import Finding
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One document that was checked: its name (`file` or `file:line`) and what was found in it."""
+    """One checked document: its name (`file` or `file:line`) and its findings."""
 
     name: str
     findings: tuple[Finding, ...] = ()
@@ -35,7 +35,7 @@ class Checked:
 
 
 def report(checked: Iterable[Checked], *, as_json: bool, quiet: bool = False) -> bool:
-    """Print each result as it comes, or when quiet only those with findings; true when every document was valid."""
+    """Print each result as it comes, or only those with findings if quiet; return whether every document was valid."""
     good = bad = 0
     for one in checked:
         good, bad = good + one.valid, bad + (not one.valid)
@@ -53,18 +53,18 @@ def report(checked: Iterable[Checked], *, as_json: bool, quiet: bool = False) ->
 
 
 def print_findings(one: Checked, *, err: bool = False) -> None:
-    """A line for each finding: file, pointer, code and a sentence; on standard error where the output is the data."""
+    """Print a line for each finding: file, pointer, code, sentence; on standard error if the output is the data."""
     for finding in one.findings:
         label = click.style(finding.code, fg="red" if finding.severity == "error" else "yellow")
         click.echo(f"{one.name}: {shown(finding.pointer) or '/'}: {label}: {shown(finding.message)}", err=err)
 
 
 def shown(text: str) -> str:
-    """Text of a stranger's document for a terminal: what would move the cursor or colour the screen is escaped."""
+    """Escape characters of foreign text that would move the terminal's cursor or change colours."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def print_json(value: object) -> None:
-    """One JSON document on one line of standard output."""
+    """Print one JSON document on one line of standard output."""
     sys.stdout.buffer.write(orjson.dumps(value) + b"\n")
     sys.stdout.buffer.flush()

@@ -7,7 +7,7 @@ from redkey.cli.look import Look
 
 command = declared_group(
     "role",
-    "Make roles, and grant them to agents. Only a grant makes an agent eligible.",
+    "Create roles, and grant them to agents. Only a grant makes an agent eligible.",
     {
         "create": Look(told="{id}", next_step="redkey agent register {name}-1 --role {id}"),
         "list": Look(
@@ -27,9 +27,10 @@ command = declared_group(
                 "capabilities": "capabilities",
                 "agents": "agents",
                 "created": "created_at",
-            }
+            },
+            names_agents=True,
         ),
         "grant": Look(told="{agent} has {role_id}"),
-        "revoke": Look(told="{agent} has {role_id} no more"),
+        "revoke": Look(told="{agent} no longer has {role_id}"),
     },
 )

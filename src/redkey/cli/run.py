@@ -1,4 +1,4 @@
-"""`redkey run`: agents at work on a queue, one by its options, or a fleet from a file."""
+"""`redkey run`: run agents on a queue, one by its options, or a fleet from a file."""
 
 from __future__ import annotations
 
@@ -24,8 +24,32 @@ _DIRECTORY = click.Path(exists=True, file_okay=False)
 _FILE = click.Path(exists=True, dir_okay=False)
 
 
+def memory_options() -> list[Any]:
+    """The options of an agent's memory; `redkey prompt show` has them too."""
+    return [
+        click.option("--memory", type=click.Choice(["auto", "words", "off"]), help="The memory's index [auto]."),
+        click.option(
+            "--memory-store",
+            metavar="URL",
+            help="A PostgreSQL for memories, which runners share [REDKEY_MEMORY_STORE, else a file under --work].",
+        ),
+        click.option(
+            "--memory-floor",
+            type=click.FloatRange(0, 1),
+            help="How near a memory must be to be recalled, 0 to 1 [the model's own].",
+        ),
+    ]
+
+
+def with_memory_options(function: Any) -> Any:
+    """Add the memory options to a command."""
+    for option in reversed(memory_options()):
+        function = option(function)
+    return function
+
+
 def agent_options(function: Any) -> Any:
-    """The options that say how an agent is run; what is not given keeps its default."""
+    """The options of an agent's run; options that are not given keep their defaults."""
     options = [
         click.option("--card", type=_FILE, help="The Agent Card."),
         click.option("--persona", type=_FILE, help="Prose for an agent that has no card yet; needs --name."),
@@ -42,8 +66,8 @@ def agent_options(function: Any) -> Any:
         click.option("--a2a", metavar="URL", help="The agent is a remote one that speaks A2A."),
         click.option("--a2a-header", "a2a_headers", multiple=True, metavar="NAME: VALUE", help="A header it gets."),
         click.option("--a2a-oauth", metavar="URL", help="Where its tokens come from (A2A_CLIENT_ID, _SECRET)."),
-        click.option("--executor", metavar="NAME,NAME", help="Of several the first that is there, as in codex,exec."),
-        click.option("--account", metavar="NAME", help="Whose usage limits it shares [its key or login]."),
+        click.option("--executor", metavar="NAME,NAME", help="The first available of several, as in codex,exec."),
+        click.option("--account", metavar="NAME", help="The account whose usage limits it shares [its key or login]."),
         click.option("--allow", "allowed", multiple=True, metavar="COMMAND", help="A command that a model may run."),
         click.option(
             "--max-cost", multiple=True, metavar="[SCOPE=]USD", help="Cost cap; SCOPE is task, workflow, day or agent."
@@ -53,23 +77,29 @@ def agent_options(function: Any) -> Any:
         click.option("--skills", "skills_dirs", multiple=True, type=_DIRECTORY, help="A directory of skills."),
         click.option("--contracts", "contracts_dirs", multiple=True, type=_DIRECTORY, help="A directory of contracts."),
         click.option("--prices", type=_FILE, help="A price table of your own."),
-        click.option("--work", type=click.Path(file_okay=False), help="Where it keeps its things [.redkey/runner]."),
+        click.option("--work", type=click.Path(file_okay=False), help="The runner's directory [.redkey/runner]."),
         click.option("--workdir", type=_DIRECTORY, help="One directory for all tasks [a new one for each]."),
         click.option("--repo", "repositories", multiple=True, metavar="PREFIX", help="Repositories it may clone."),
         click.option("--check", "checks", multiple=True, metavar="[NAME=]COMMAND", help="A command work must pass."),
         click.option("--merge-into", metavar="BRANCH", help="Merge finished work into this branch, one by one."),
         click.option("--push", is_flag=True, default=None, help="Push the branch of a pull request to its repository."),
         click.option("--own-clone", is_flag=True, default=None, help="Open worktrees in the clone that --repo names."),
-        click.option("--sandbox", type=click.Choice(["offline", "online"]), help="Run programs in bubblewrap."),
+        click.option(
+            "--sandbox",
+            type=click.Choice(["offline", "online"]),
+            is_flag=False,
+            flag_value="offline",
+            help="Run programs in bubblewrap.",
+        ),
         click.option("--sandbox-image", metavar="IMAGE", help="Run them in containers of this image instead."),
         click.option("--sandbox-write", multiple=True, type=_DIRECTORY, help="A directory they may write there."),
         click.option("--keep-days", type=float, help="Days that logs of failed attempts are kept [7]."),
         click.option("--env", multiple=True, metavar="NAME", help="A variable that the agent gets; may be repeated."),
-        click.option("--memory", type=click.Choice(["auto", "words", "off"]), help="What it remembers by [auto]."),
+        *memory_options(),
         click.option("--tries", type=click.IntRange(1, 99), help="Tries until the verification passes [2]."),
         click.option("--lease", "lease_seconds", type=click.IntRange(5, 86400), help="Seconds of a lease [60]."),
         click.option("--limit", "limit_seconds", type=float, help="Seconds that one run may take [3600]."),
-        click.option("--grace", "grace_seconds", type=float, help="Seconds between asking and forcing to stop [5]."),
+        click.option("--grace", "grace_seconds", type=float, help="Seconds between SIGTERM and SIGKILL [5]."),
         click.option("--budget", "budget_tokens", type=click.IntRange(1), help="Tokens that the prompt may take."),
         click.option("--inbox-every", "inbox_seconds", type=float, help="Seconds between looks at the inbox [15]."),
     ]
@@ -79,7 +109,7 @@ def agent_options(function: Any) -> Any:
 
 
 def spec_of(options: dict[str, Any]) -> Spec:
-    """The spec in the options that were given."""
+    """Build the spec from the given options."""
     from redkey.runner.spec import read_spec
 
     given = {name: value for name, value in options.items() if value not in (None, ())}
@@ -93,7 +123,7 @@ def spec_of(options: dict[str, Any]) -> Spec:
 
 
 def _cap(text: str) -> tuple[str, float]:
-    """One value of --max-cost: a scope and its dollars; without a scope a task is meant."""
+    """Parse a value of --max-cost: a scope and its dollars; without a scope it is for a task."""
     scope, _, number = text.rpartition("=")
     try:
         return scope or "task", float(number)
@@ -109,7 +139,7 @@ def _cap(text: str) -> tuple[str, float]:
 @agent_options
 @click.option("--url", metavar="URL", help="The server [REDKEY_URL, else as in the data directory].")
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The server's data directory [.redkey].")
-@click.option("--json", "as_json", is_flag=True, help="What happens, as lines of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 def command(
     queue: str | None,
     fleet: str | None,
@@ -125,7 +155,7 @@ def command(
     redkey run --card quinn.json --queue dev --exec './agent.sh'
     redkey run --fleet fleet.toml
 
-    Stop it with Ctrl-C or SIGTERM: what is in hand may finish, what cannot is given back.
+    Stop it with Ctrl-C or SIGTERM: running tasks may finish, the others are released.
     """
     from redkey.runner.process import hide_process
 
@@ -152,7 +182,7 @@ def command(
 def _run_one(spec: Spec, url: str | None, data: Path | None, *, as_json: bool) -> None:
     from redkey.runner.run import run_agent
 
-    # Before the work begins there is nothing to give back; from then on the worker hears signals itself.
+    # Before the work starts there is nothing to release; afterwards the worker handles signals itself.
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         with connect(url, data) as rk:
@@ -162,7 +192,7 @@ def _run_one(spec: Spec, url: str | None, data: Path | None, *, as_json: bool) -
 
 
 def _run_member(spec: Spec, url: str | None, data: Path | None) -> None:
-    """Run one agent of a fleet; the exit code tells the fleet when there is no use in starting it again."""
+    """Run one agent of a fleet; the exit code tells the fleet if a restart is useless."""
     from redkey.cli.refusal import print_refusal
     from redkey.errors import ConfigRefused, RunnerError
     from redkey.runner.fleet import BROKEN_EXIT
@@ -175,13 +205,13 @@ def _run_member(spec: Spec, url: str | None, data: Path | None) -> None:
 
 
 def _stop_with_input() -> None:
-    """Stop when the standard input ends: the fleet that started this process is gone."""
+    """Stop when the standard input ends, because the fleet that started this process has ended."""
 
     def wait() -> None:
-        # The descriptor and not the stream: a stream that a thread reads holds up the end of the process.
+        # Read the descriptor and not the stream: a stream that a thread reads delays the end of the process.
         while os.read(0, 4096):
             continue
-        # As anybody else would stop it: at once before the work has begun, cleanly after that.
+        # Stop as on a user's signal: at once before the work has started, cleanly after that.
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, daemon=True).start()
@@ -218,14 +248,14 @@ def _run_fleet(file: str, names: list[str], url: str | None, data: Path | None, 
             asyncio.get_running_loop().add_signal_handler(number, fleet.stop)
         with show:
             await fleet.run()
-        if all(standing.state == "broken" for standing in fleet.standings.values()):
+        if all(agent_status.state == "broken" for agent_status in fleet.agents.values()):
             raise click.ClickException("no agent of the fleet can be started")
 
     asyncio.run(run())
 
 
 class _Lines:
-    """A line for each change, where nobody watches a terminal."""
+    """Print a line for each change, if there is no terminal."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json, self._seen = as_json, dict[str, bytes]()
@@ -239,12 +269,12 @@ class _Lines:
     def __call__(self, fleet: Fleet) -> None:
         import msgspec
 
-        for name, standing in fleet.standings.items():
-            told = msgspec.json.encode(standing)
+        for name, agent_status in fleet.agents.items():
+            told = msgspec.json.encode(agent_status)
             if self._seen.get(name) == told:
                 continue
             self._seen[name] = told
-            words = f"{standing.name} {standing.state} {standing.task_id} {standing.last}".rstrip()
+            words = f"{agent_status.name} {agent_status.state} {agent_status.task_id} {agent_status.last}".rstrip()
             click.echo(told.decode() if self._as_json else shown(words))
 
 
@@ -267,7 +297,7 @@ class _Table:
         from rich.text import Text
 
         table = Table("AGENT", "STATE", "TASK", "DONE", "FAILED", "BLOCKED", "CRASHES", "COST", "LAST", box=None)
-        for one in fleet.standings.values():
+        for one in fleet.agents.values():
             counts = (str(one.verified), str(one.failed), str(one.blocked), str(one.crashes), f"${one.cost_usd:.4f}")
             cells = (one.name, one.state, one.title or one.task_id, *counts, one.last)
             table.add_row(*(Text(shown(cell), no_wrap=True, overflow="ellipsis") for cell in cells))

@@ -1,7 +1,7 @@
-"""How daily commands show things: tables, facts and times for people, JSON for machines.
+"""Output of the daily commands: tables, facts and times for people, JSON for programs.
 
-On a terminal there are colours, and columns in the middle give way when the window is narrow. Anywhere else all
-columns are plain text, whole, so that they can be cut and searched. What strangers wrote is escaped in both.
+On a terminal there are colours, and columns in the middle are left out if the window is narrow. Elsewhere all columns
+are complete plain text, so that they can be cut and searched. Foreign text is escaped in both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import select
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -34,24 +34,26 @@ _STATES_BY_COLOUR = {
     "green": "completed approved active verified",
     "red": "failed rejected",
 }
-# The colour of a state, in whatever cell it appears.
+# The colour of a state, in any cell.
 COLOURS: Mapping[str, str] = {state: colour for colour, states in _STATES_BY_COLOUR.items() for state in states.split()}
 _GAP = "  "
-# Columns that are shown in every window, and what the last column gets at least.
+# Columns that every window shows, and the minimum width of the last column.
 _KEPT = ("STATE",)
 _TITLE = 16
+# Fields of replies that are never shown again.
+_SECRETS = ("api_key", "secret", "login_code")
 
 
 def on_terminal() -> bool:
-    """Whether a person sees the output as it comes."""
+    """Whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 
 @contextmanager
 def until_reader_leaves() -> Iterator[None]:
-    """For lists and live views: a reader that has seen enough, as `| head -n 1` has, is no failure of the command.
+    """Treat a closed output pipe as a normal end, for lists and live views (`| head -n 1`).
 
-    Never around a verdict: there the exit code is the answer, and nobody has heard it yet.
+    Do not use it around a verdict: there the exit code is the answer, and the reader has not seen it yet.
     """
     try:
         yield
@@ -59,25 +61,35 @@ def until_reader_leaves() -> Iterator[None]:
         watch = select.poll()
         watch.register(sys.stdout, 0)
         if not watch.poll(0):
-            # It was another pipe that broke, perhaps the one to the server.
+            # Another pipe broke, perhaps the connection to the server.
             raise
-        # The interpreter flushes once more at its end, and would complain there.
+        # The interpreter flushes once more when it exits, and would print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @until_reader_leaves()
 def print_list(
-    items: Iterable[Any], titles: Sequence[str], row: Any, *, as_json: bool, empty: str, ids_only: bool = False
+    items: Iterable[Any],
+    titles: Sequence[str],
+    row: Any,
+    *,
+    as_json: bool,
+    empty: str,
+    ids_only: bool = False,
+    id_of: Callable[[Any], str] | None = None,
 ) -> None:
-    """A list: a table for people, with one sentence in place of an empty one; a JSON object a line for machines; for
-    scripts the ids alone, which are the first column."""
+    """Print a list.
+
+    For people a table, or one sentence if it is empty; for programs a JSON object per line; for scripts only the ids,
+    which are the first column unless `id_of` gives them.
+    """
     if as_json:
         for item in items:
             print_item(item)
         return
     if ids_only:
         for item in items:
-            click.echo(row(item)[0])
+            click.echo(id_of(item) if id_of is not None else row(item)[0])
         return
     rows = [row(item) for item in items]
     if not rows:
@@ -87,14 +99,30 @@ def print_list(
 
 
 def print_item(item: Any) -> None:
-    """One thing as one line of JSON, under the names that the API uses."""
+    """Print one object as one line of JSON, with the field names of the API."""
     import msgspec
 
     print_json(msgspec.to_builtins(item))
 
 
+def print_created(
+    item: Any, new_id: str, sentence: str, *, ids_only: bool, as_json: bool, next_step: str | Step = ""
+) -> None:
+    """What a command created: as JSON, as its id alone, or as a sentence with the next step.
+
+    A secret is shown only once, so with the id alone it goes beside the output and is not lost.
+    """
+    if not ids_only or as_json:
+        print_done(item, sentence, as_json=as_json, next_step=next_step)
+        return
+    click.echo(new_id)
+    for name in _SECRETS:
+        if secret := getattr(item, name, None):
+            click.echo(f"{name.replace('_', ' ')}, shown only now: {secret}", err=True)
+
+
 def print_done(item: Any, sentence: str, *, as_json: bool, next_step: str | Step = "") -> None:
-    """What a command did: the server's answer as JSON, or a sentence and the next step."""
+    """Print the result of a command: the server's answer as JSON, or a sentence and the next step."""
     if as_json:
         print_item(item)
     else:
@@ -102,7 +130,7 @@ def print_done(item: Any, sentence: str, *, as_json: bool, next_step: str | Step
 
 
 def print_details(item: Any, facts: Iterable[tuple[str, Any]], *, as_json: bool) -> None:
-    """One thing in full: the server's answer as JSON, or a fact a line."""
+    """Print one object in full: the server's answer as JSON, or one fact per line."""
     if as_json:
         print_item(item)
     else:
@@ -111,7 +139,7 @@ def print_details(item: Any, facts: Iterable[tuple[str, Any]], *, as_json: bool)
 
 @until_reader_leaves()
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on standard output."""
+    """Print a table on standard output."""
     if on_terminal():
         from rich.console import Console
 
@@ -124,9 +152,10 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> Table:
-    """A table for a terminal: ids are cut to what tells them apart, and no cell wraps.
+    """Build a table for a terminal: ids are shortened, and no cell wraps.
 
-    Where the window is narrow, the last column keeps a part of it: columns in the middle are left out, the last first.
+    In a narrow window, the last column keeps a minimum width: columns in the middle are left out, the last of them
+    first.
     """
     from rich.table import Table
     from rich.text import Text
@@ -134,7 +163,7 @@ def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int 
     rows = [[shown(cell) for cell in row] for row in shorten(rows)]
     widths = [max([len(title), *(len(row[place]) for row in rows)]) for place, title in enumerate(titles)]
     blank = [place for place in range(len(titles)) if not any(row[place] for row in rows)]
-    columns, room = _columns(titles, widths, blank, width or _terminal_columns())
+    columns, room = _columns(titles, widths, blank, width or terminal_columns())
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for place in columns:
         table.add_column(titles[place], no_wrap=True)
@@ -145,7 +174,7 @@ def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int 
 
 
 def _columns(titles: Sequence[str], widths: Sequence[int], blank: Sequence[int], window: int) -> tuple[list[int], int]:
-    """Which columns are shown in a window, and how wide the last one may be. Blank ones give way first."""
+    """Choose the columns for a window, and the width of the last one. Blank columns are left out first."""
     columns = list(range(len(titles)))
     wanted = min(widths[-1], max(window // 3, _TITLE)) if widths else 0
     while True:
@@ -158,7 +187,7 @@ def _columns(titles: Sequence[str], widths: Sequence[int], blank: Sequence[int],
 
 
 def cut(text: str, width: int) -> str:
-    """Text in so many characters: cut between words, where there are several."""
+    """Cut text to a number of characters, between words if possible."""
     if len(text) <= width:
         return text
     short = text[: max(width - 1, 0)]
@@ -166,21 +195,22 @@ def cut(text: str, width: int) -> str:
     return (whole or short).rstrip() + "…"
 
 
-def _terminal_columns() -> int:
+def terminal_columns() -> int:
+    """Return the width of the window, or the value of COLUMNS."""
     return shutil.get_terminal_size().columns
 
 
 def wrapped(text: str, indent: int, stream: Any = None) -> str:
-    """Text for a terminal, its lines broken between words and indented; for anything else as it is."""
+    """Wrap text between words and indent it on a terminal; elsewhere return it unchanged."""
     if not (stream.isatty() if stream is not None else on_terminal()):
         return text
-    width = max(_terminal_columns() - indent, 20)
+    width = max(terminal_columns() - indent, 20)
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [text]
     return f"\n{' ' * indent}".join(lines)
 
 
 def print_facts(facts: Iterable[tuple[str, Any]]) -> None:
-    """One thing in full, a fact a line; what is not known or empty is left out."""
+    """Print one object in full, one fact per line; unknown or empty facts are left out."""
     known = [(name, text) for name, value in facts if (text := _text(value))]
     width = max((len(name) for name, _ in known), default=0)
     for name, text in known:
@@ -203,19 +233,19 @@ def _text(value: Any) -> str:
 
 
 def styled(text: str) -> str:
-    """A word for a state in its colour; any other text as it is."""
+    """Colour a word for a state; return any other text unchanged."""
     return click.style(text, fg=COLOURS[text]) if text in COLOURS else text
 
 
 def tell(sentence: str, *, next_step: str | Step = "") -> None:
-    """What was done, and what one can do next; the latter is for people, so it goes beside the output."""
+    """Print the result, and the next step on standard error, because it is for people."""
     click.echo(sentence)
     if on_terminal():
         print_step(next_step if isinstance(next_step, Step) else Step(next_step))
 
 
 def ago(moment: str | None, now: datetime | None = None) -> str:
-    """How long ago a moment was, roughly: `4s ago`; or how far ahead: `in 4s`."""
+    """Format how long ago a moment was, roughly (`4s ago`), or how far ahead it is (`in 4s`)."""
     if not moment:
         return ""
     seconds = seconds_since(moment, now)
@@ -223,12 +253,12 @@ def ago(moment: str | None, now: datetime | None = None) -> str:
 
 
 def seconds_since(moment: str, now: datetime | None = None) -> float:
-    """The seconds since a moment, by this machine's clock; less than zero for one that is ahead."""
+    """Return the seconds since a moment, by this machine's clock; negative if it is in the future."""
     return ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
 
 
 def span(seconds: float) -> str:
-    """A time in its largest unit: `4s`, `3h`."""
+    """Format a duration in its largest unit: `4s`, `3h`."""
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"

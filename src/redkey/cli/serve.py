@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-# Settings for which a server may be refused.
+# The settings that may cause a server to be refused.
 _REFUSED = ("data", "port", "uds")
 
 
@@ -19,6 +19,7 @@ _REFUSED = ("data", "port", "uds")
     help="A TOML file with settings [REDKEY_CONFIG, else redkey.toml here].",
 )
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory (.redkey).")
+@click.option("--store", help="Where the ledger is, for several servers: postgresql://user@host/database.")
 @click.option("--host", help="Where to listen (127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one (8700).")
 @click.option("--uds", type=click.Path(path_type=Path), help="Listen on this Unix socket too.")
@@ -27,6 +28,7 @@ _REFUSED = ("data", "port", "uds")
 def command(
     file: Path | None,
     data: Path | None,
+    store: str | None,
     host: str | None,
     port: int | None,
     uds: Path | None,
@@ -39,18 +41,20 @@ def command(
     find it. Every setting can also come from the TOML file or from a REDKEY_ variable; arguments win. `redkey config
     show` explains where each one comes from.
     """
-    from redkey.cli.next_step import remember_origins
+    from redkey.cli.next_step import remember, remember_origins
     from redkey.config import config_file, load_explained
     from redkey.serving import serve
 
     arguments = {
         "data": data,
+        "store": store,
         "host": host,
         "port": port,
         "uds": uds,
         "ready_file": ready_file,
         "log_format": log_format,
     }
+    remember(arguments, url=None, data=data)
     loaded = load_explained(config_file(file, os.environ), os.environ, arguments)
     remember_origins({name: (getattr(loaded.config, name), loaded.sources.get(name, "default")) for name in _REFUSED})
     raise SystemExit(serve(loaded.config, say=click.echo))

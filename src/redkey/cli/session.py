@@ -1,4 +1,4 @@
-"""The server that a daily command talks to, by the SDK, and the options that all daily commands share."""
+"""The server that a daily command talks to, through the SDK, and the options that all daily commands share."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ DEFAULT_QUEUE = "default"
 _RETRIES = 2
 AGENT_VARIABLE = "REDKEY_AGENT_ID"
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON in place of text.")
-ids_option = click.option("-q", "--quiet", "ids_only", is_flag=True, help="Ids alone, one a line.")
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+ids_option = click.option("-q", "--quiet", "ids_only", is_flag=True, help="Only ids, one per line.")
 queue_option = click.option("--queue", default=DEFAULT_QUEUE, show_default=True, metavar="QUEUE", help="The queue.")
 limit_option = click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="The maximum number of items."
 )
 
 
 def _need_agent(ctx: click.Context, option: click.Parameter, agent: str | None) -> str | None:
     if agent is None and not ctx.resilient_parsing:
         raise click.UsageError(
-            f"no agent is named: give --agent, or set {AGENT_VARIABLE}. The agents are listed by: redkey agent list"
+            f"no agent given: use --agent, or set {AGENT_VARIABLE}. List the agents with: redkey agent list"
         )
     return agent
 
@@ -51,16 +51,16 @@ def daily(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def connected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A command that gets a client first, and takes --url and --data.
+    """A command that gets a client as its first argument, and takes --url and --data.
 
-    The key is never an option, because command lines are seen by others: it comes from REDKEY_API_KEY, or from the
+    The key is never an option, because other users can see command lines: it comes from REDKEY_API_KEY, or from the
     file that `redkey serve` wrote.
     """
 
     @wraps(function)
     def run(*arguments: Any, url: str | None, data: Path | None, **options: Any) -> Any:
         remember(options, url=url, data=data)
-        # A person waits for the answer, and should hear soon when nobody answers.
+        # A person waits for the answer, so fail soon if the server does not answer.
         with connect(url, data).with_options(max_retries=_RETRIES) as rk:
             try:
                 whole = resolve_ids(rk, options)
@@ -69,7 +69,7 @@ def connected(function: Callable[..., Any]) -> Callable[..., Any]:
             except NotFound as refused:
                 refused.detail = _with_name(refused)
                 if refused.code.startswith("http_") or refused.code == "path_not_found":
-                    # The path is not there at all: what answers is no RedKey, or one of another version.
+                    # The path does not exist: the server is not a RedKey server, or has another version.
                     refused.origin = rk.settings.origin
                 raise
 
@@ -82,7 +82,7 @@ def connected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_name(refused: NotFound) -> str:
-    """What was not found, with its name and the option, argument or variable that named it."""
+    """Name the missing object, and the option, argument or variable that named it."""
     context = click.get_current_context()
     what = refused.code.removesuffix("_not_found")
     for option in context.command.params:
@@ -97,19 +97,19 @@ def _with_name(refused: NotFound) -> str:
 
 
 def connect(url: str | None = None, data: Path | None = None) -> RedKey:
-    """A client for the server that is meant."""
+    """Create a client for the chosen server."""
     from redkey.client import RedKey
 
     return RedKey(url, data=data)
 
 
 def slugs_of(rk: RedKey) -> Mapping[str, str]:
-    """What people call the agents, by their ids: the first 500, which is more than anybody reads."""
+    """Return the names of the agents by their ids: only the first 500, because nobody reads more."""
     return {agent.agent_id: agent.slug for agent in rk.agents.list(limit=500).page().items}
 
 
 def agent_id_of(rk: RedKey, name: str) -> str:
-    """The id of an agent that is named by its id, the beginning of it, or its slug."""
+    """Return the id of an agent, given its id, the start of it, or its slug."""
     if name.startswith("agt_"):
         return whole_id(rk, name, "agt_")
     for agent in rk.agents.list(slug=name):
@@ -119,7 +119,7 @@ def agent_id_of(rk: RedKey, name: str) -> str:
 
 
 def own_workspace(rk: RedKey) -> str:
-    """The workspace that is meant when none is named; an operator may have to choose."""
+    """Return the default workspace; an operator may have to choose."""
     found = list(rk.workspaces.list())
     if len(found) != 1:
         raise click.UsageError("this key sees several workspaces: name one with --workspace (redkey workspace list)")

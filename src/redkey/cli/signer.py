@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from redkey.cli.documents import FILE
-from redkey.cli.fsck import DIRECTORY
 from redkey.cli.keys import witness_key_option
 from redkey.cli.report import print_json, shown
+from redkey.cli.screen import print_done
 from redkey.cli.session import ids_option, json_option
-from redkey.cli.store import chosen_topic
+from redkey.cli.store import STORE, chosen_topic
 from redkey.errors import LedgerError
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.note import NOTE_LIMIT
@@ -23,7 +23,7 @@ from redkey.services.log_facts import signer_terms
 from redkey.services.signing import Signing
 from redkey.stores.opening import OpenStore, open_signing, open_store
 
-_DIR = click.argument("directory", metavar="DIR", type=DIRECTORY)
+_DIR = click.argument("directory", metavar="STORE", type=STORE)
 _TOPIC = click.option("--topic", metavar="TOPIC", help="The topic; not needed where there is only one.")
 
 
@@ -40,8 +40,8 @@ def command() -> None:
 @_TOPIC
 @ids_option
 @json_option
-def list_signers(directory: Path, topic: str | None, ids_only: bool, as_json: bool) -> None:
-    """Print the verifier keys that sign now, to be published, and what the ledger tells of all signers."""
+def list_signers(directory: str | Path, topic: str | None, ids_only: bool, as_json: bool) -> None:
+    """Print the current verifier keys, to be published, and what the ledger records about all signers."""
     with _opened(directory) as (store, signing):
         for signer in signing.signers:
             if as_json:
@@ -61,19 +61,22 @@ def list_signers(directory: Path, topic: str | None, ids_only: bool, as_json: bo
 
 @command.command()
 @_DIR
-def rotate(directory: Path) -> None:
+@json_option
+def rotate(directory: str | Path, as_json: bool) -> None:
     """Begin a rotation: make a new key, which signs beside the old one from now on.
 
-    Publish the new verifier key, which is printed; when everybody has it, end the rotation with redkey signer retire.
+    Publish the new verifier key, which is printed. When all verifiers have it, run redkey signer retire.
     """
     with _opened(directory) as (_, signing):
-        click.echo(signing.add_signer())
+        added = str(signing.add_signer())
+        print_done({"added": added}, added, as_json=as_json)
 
 
 @command.command()
 @_DIR
 @click.argument("key", metavar="KEY")
-def retire(directory: Path, key: str) -> None:
+@json_option
+def retire(directory: str | Path, key: str, as_json: bool) -> None:
     """End a rotation: KEY (a verifier key, or its id of eight digits) signs no more and its secret is deleted."""
     with _opened(directory) as (_, signing):
         keys = {signer.verifier.key_id.hex(): signer.verifier for signer in signing.signers}
@@ -82,15 +85,15 @@ def retire(directory: Path, key: str) -> None:
             known = ", ".join(keys)
             raise click.UsageError(f"no key that signs here is {key!r}; these do: {known}")
         signing.retire_signer(found)
-        click.echo(f"retired  {found}")
+        print_done({"retired": str(found)}, f"retired  {found}", as_json=as_json)
 
 
 @command.command()
 @_DIR
 @_TOPIC
 @click.option("--old", type=click.IntRange(min=0), help="As a witness's request, continuing this size.")
-def checkpoint(directory: Path, topic: str | None, old: int | None) -> None:
-    """Print the newest signed checkpoint, signed at once when records have come since.
+def checkpoint(directory: str | Path, topic: str | None, old: int | None) -> None:
+    """Print the newest checkpoint; it is signed now if there are newer records.
 
     With --old it is a C2SP tlog-witness request: the proof that it continues the size that the witness cosigned last
     (0 the first time), and the checkpoint. Send it, and keep the answer with redkey signer cosigned.
@@ -121,7 +124,8 @@ def checkpoint(directory: Path, topic: str | None, old: int | None) -> None:
 @click.argument("answer", type=FILE)
 @_TOPIC
 @click.option("--witness", "witnesses", multiple=True, required=True, metavar="KEY", help="A witness's key, or a file.")
-def cosigned(directory: Path, answer: str, topic: str | None, witnesses: tuple[str, ...]) -> None:
+@json_option
+def cosigned(directory: str | Path, answer: str, topic: str | None, witnesses: tuple[str, ...], as_json: bool) -> None:
     """Keep a witness's cosignature (the line that it answered) with its checkpoint: receipts carry it from now on."""
     keys = witness_key_option(witnesses)
     with click.open_file(answer, "rb") as stream:
@@ -129,10 +133,11 @@ def cosigned(directory: Path, answer: str, topic: str | None, witnesses: tuple[s
     with _opened(directory) as (store, signing):
         named = chosen_topic(store, topic)
         kept = directly(store)(named, lambda unit: signing.add_cosignatures(unit, named, data, keys))
-        click.echo(shown(f"{kept.origin} size {kept.size:,} is witnessed"))
+        told = shown(f"{kept.origin} size {kept.size:,} is witnessed")
+        print_done({"origin": kept.origin, "size": kept.size}, told, as_json=as_json)
 
 
 @contextmanager
-def _opened(directory: Path) -> Iterator[tuple[OpenStore, Signing]]:
+def _opened(directory: str | Path) -> Iterator[tuple[OpenStore, Signing]]:
     with open_store(directory, create=False) as store:
         yield store, open_signing(store)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from redkey.client import RedKey
 
 _PAGE = 500
-# Clocks that differ by less are right enough.
+# Smaller clock differences do not matter.
 _CLOCK_SECONDS = 60
 
 
@@ -38,10 +38,12 @@ def command(rk: RedKey, live: bool, as_json: bool) -> None:
 
 
 def _figures(rk: RedKey) -> dict[str, Any]:
-    usage = rk.usage.get().total
+    usage, ready = rk.usage.get().total, rk.server.ready()
+    clock = _clock(ready.time)
     return {
         "server": rk.settings.shown_url,
-        "state": rk.server.ready().status,
+        "state": ready.status,
+        "version": ready.version,
         "workspaces": [one.workspace_id for one in rk.workspaces.list(limit=_PAGE)],
         "queues": _count(rk.queues.list(limit=_PAGE)),
         "agents": _count(rk.agents.list(active=True, limit=_PAGE)),
@@ -51,26 +53,26 @@ def _figures(rk: RedKey) -> dict[str, Any]:
         "events": usage.events,
         "claims": {"won": usage.claims, "missed": usage.misses, "rejected": usage.rejected},
         "signed": rk.checkpoints.latest().size,
-        **_clock(rk),
+        **clock,
     }
 
 
 def _count(items: Iterable[Any]) -> int:
-    """How many there are, page by page."""
+    """Count the items of a list, page by page."""
     return sum(1 for _ in items)
 
 
-def _clock(rk: RedKey) -> dict[str, str]:
-    """A warning if the newest record is ahead of this machine's clock."""
-    newest = rk.ledger.query(order="desc", limit=1).page().items
-    behind = -seconds_since(newest[0].timestamp) if newest else 0.0
-    if behind < _CLOCK_SECONDS:
+def _clock(moment: str) -> dict[str, str]:
+    """Return a warning if this machine's clock and the server's differ, because displayed times would be wrong."""
+    ahead = seconds_since(moment) if moment else 0.0
+    if abs(ahead) < _CLOCK_SECONDS:
         return {}
-    return {"clock": f"this machine's clock is about {span(behind)} behind the server's; set it"}
+    side = "ahead of" if ahead > 0 else "behind"
+    return {"clock": f"this machine's clock is {span(abs(ahead))} {side} the server's; set the one that is wrong"}
 
 
 def _told(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """The same for people."""
+    """Print the same for people."""
     facts = []
     for name, value in found.items():
         if isinstance(value, dict):

@@ -26,7 +26,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per document.")
 @click.pass_context
 def validate(ctx: click.Context, files: tuple[str, ...], kind: str | None, as_json: bool) -> None:
-    """Check envelopes; whether one is an input or an output is told by its fields.
+    """Check envelopes; their fields tell inputs from outputs.
 
     Each FILE is an envelope, or JSON lines of them; `-` reads standard input. Older forms are read, with
     a warning for each change. Exit 0 when every envelope is valid, 1 when one is not, 2 for wrong use.
@@ -47,8 +47,8 @@ def validate(ctx: click.Context, files: tuple[str, ...], kind: str | None, as_js
 def migrate_file(ctx: click.Context, file: str, kind: str | None) -> None:
     """Print an envelope of an older form in today's form.
 
-    FILE is an envelope, or JSON lines of them, then one line each; `-` reads standard input. What was changed or lost
-    is told on standard error. Exit 0 when every envelope is valid after that, 1 when one is not.
+    FILE is an envelope, or JSON lines of them, then one line each; `-` reads standard input. Changes and losses
+    are reported on standard error. Exit 0 when every envelope is valid after that, 1 when one is not.
     """
     valid = True
     for name, data in documents([file], SIZE_LIMIT):

@@ -1,6 +1,6 @@
-"""Structure that a ledger dump brings along, so that a replay knows which outputs tasks must have ready.
+"""The structures in a ledger dump, so that a replay knows the required outputs of tasks.
 
-`redkey ledger replay` folds a dump with all that it decides; here only what the task reducer asks for is looked up.
+`redkey ledger replay` folds a dump with all its decisions; this module only looks up what the task reducer asks for.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from redkey.wire.ids import parse_stream
 
 
 class Structures:
-    """Structure by its hash, and the plan of each workflow that has started."""
+    """Structures by hash, and the plan of each started workflow."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, Any]] = {}
         self._plans: dict[str, str] = {}
 
     def take(self, line: dict[str, Any]) -> None:
-        """Keep the structure of a dump's line; WireRefused when it does not have the hash that names it."""
+        """Keep the structure in a dump's line; WireRefused if it does not match its hash."""
         structure, name = line["structure"], line["sha256"]
         if not isinstance(structure, dict) or sha256(canonical(structure)).hexdigest() != name:
             raise WireRefused([Finding("structure_mismatch", "/sha256", "this is not the hash of the structure")])
         self._known[name] = structure
 
     def note(self, wire: AnyWire) -> None:
-        """Remember which plan a workflow runs by."""
+        """Record the plan of a workflow."""
         if isinstance(wire.payload, WorkflowStarted):
             self._plans[parse_stream(wire.stream.stream_id).subject] = wire.payload.structure_ref.sha256
 
     def outputs(self, payload: TaskCreated) -> tuple[str, ...] | None:
-        """The outputs that a task.created asks for by structure; None when that structure is not known."""
+        """Return the required outputs of a task.created that names a structure; None if the structure is unknown."""
         if payload.structure_ref is not None:
             needs = self._known.get(payload.structure_ref.sha256)
             return None if needs is None else _names(needs.get("outputs", ()))

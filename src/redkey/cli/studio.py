@@ -25,7 +25,7 @@ def command(rk: RedKey, opens: bool, as_json: bool) -> None:
       redkey studio --open
     """
     made = rk.logins.create()
-    # The page as this machine reaches it: the server may be known to others by another address.
+    # The page's address on this machine: others may use another address for the server.
     link = f"{rk.settings.shown_url.rstrip('/')}/studio/#code={made.secret}"
     if as_json:
         print_json({"url": link, "expiresAt": made.expires_at})

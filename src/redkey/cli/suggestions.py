@@ -1,4 +1,4 @@
-"""What a shell offers for names and ids: queues, roles, agents, tasks, runs, gates and keys of the server.
+"""What a shell offers for names and ids: queues, roles, agents, tasks, claims, messages and so on.
 
 Only a process that completes uses this. A server that does not answer at once, or refuses, is no reason to disturb a
 person who types: then nothing is offered.
@@ -18,8 +18,19 @@ if TYPE_CHECKING:
 
 _MOST = 50
 _SECONDS = 2.0
+# So many agents are asked for their messages, one request each.
+_MOST_AGENTS = 10
 # The states in which a task is most often meant, first.
-_STATES: tuple[Any, ...] = ("available", "claimed", "working", "blocked", "created", "failed", "completed")
+_STATES: tuple[Any, ...] = (
+    "available",
+    "claimed",
+    "working",
+    "blocked",
+    "created",
+    "failed",
+    "awaiting_approval",
+    "completed",
+)
 Found = Iterable[tuple[str, str]]
 
 
@@ -56,6 +67,36 @@ def _gates(rk: RedKey) -> Found:
     return ((one.gate_id, "") for one in rk.gates.list())
 
 
+def _claims(rk: RedKey) -> Found:
+    """The claims that hold tasks: nobody types one that has ended."""
+    held: tuple[Any, ...] = ("working", "claimed", "blocked")
+    for state in held:
+        for queue in rk.queues.list():
+            for task in rk.tasks.list(queue.queue_id, state=state):
+                claim = rk.tasks.get(task.task_id).claim
+                if claim is not None:
+                    yield claim.claim_id, f"{task.state}: {task.title}"
+
+
+def _messages(rk: RedKey) -> Found:
+    """Messages that were not read: those to the humans, then those to the first agents."""
+    for to in (None, *(agent.agent_id for agent in islice(rk.agents.list(), _MOST_AGENTS))):
+        for message in rk.inbox.list(to=to, unread=True):
+            yield message.message_id, message.subject
+
+
+def _webhooks(rk: RedKey) -> Found:
+    return ((one.webhook_id, one.receiver_url) for one in rk.webhooks.list())
+
+
+def _projects(rk: RedKey) -> Found:
+    return ((one.id, one.name) for one in rk.projects.list())
+
+
+def _events(rk: RedKey) -> Found:
+    return ((one.event_id, f"{one.type} {one.subject.id}") for one in rk.ledger.query(order="desc", limit=_MOST))
+
+
 # Name of a parameter -> what it may be.
 _SOURCES: dict[str, Callable[[RedKey], Found]] = {
     **dict.fromkeys(("task_id", "ref_task_id", "depends_on"), _tasks),
@@ -65,6 +106,11 @@ _SOURCES: dict[str, Callable[[RedKey], Found]] = {
     "workflow_id": _runs,
     "gate_id": _gates,
     "key_id": _keys,
+    "claim_id": _claims,
+    "message_id": _messages,
+    "webhook_id": _webhooks,
+    "event_id": _events,
+    "project_id": _projects,
 }
 
 

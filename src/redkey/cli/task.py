@@ -1,4 +1,4 @@
-"""`redkey task`: put work on a queue, see where it stands, and follow it to its end."""
+"""`redkey task`: create tasks, show their state, and follow them to their end."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from redkey.cli.report import shown
 from redkey.cli.screen import (
     ago,
     on_terminal,
+    print_created,
     print_details,
     print_item,
     print_list,
     rich_table,
     styled,
-    tell,
 )
 from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
 from redkey.cli.short_ids import whole_id
 from redkey.cli.task_logs import logs
 from redkey.cli.task_results import messages, result
-from redkey.cli.values import document_file, json_value
+from redkey.cli.values import document_file, json_value, retry_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
     from redkey.shapes.tasks import Task, TaskSummary
 
 _TITLES = ("TASK", "STATE", "TRY", "ROLE", "AGENT", "SINCE", "TITLE")
-_OPEN_STATES = ("created", "available", "claimed", "working", "blocked")
+_OPEN_STATES = ("created", "available", "claimed", "working", "blocked", "awaiting_approval")
 _EARLIER = 5
-# A completion is followed by little: its approval, at most.
+# Few events follow a completion: at most its approval.
 _LAST_EVENTS = 20
 _ENDED = ("completed", "failed", "cancelled")
 
 
 @click.group()
 def command() -> None:
-    """Put work on a queue, see where it stands, and follow it to its end."""
+    """Create tasks, show their state, and follow them to their end."""
 
 
 for written in (logs, messages, report, result):
@@ -59,20 +59,22 @@ for written in (logs, messages, report, result):
 
 @command.command()
 @click.option("--title", required=True, help="What is to be done, in a sentence.")
-@click.option("--role", "roles", multiple=True, metavar="ROLE", help="Who may claim it; repeat: all are needed.")
+@click.option("--role", "roles", multiple=True, metavar="ROLE", help="A role to claim it; repeat: all are required.")
 @queue_option
 @click.option("--description", help="More about it; the agent is shown all of it.")
 @click.option("--brief", type=document_file, metavar="FILE", help="Its Brief Wire, JSON or YAML; - reads stdin.")
-@click.option("--input", type=json_value, metavar="JSON", help="What it works on: JSON, @FILE, or - for stdin.")
-@click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="What its agent must be able to do.")
+@click.option("--input", type=json_value, metavar="JSON", help="Its input: JSON, @FILE, or - for stdin.")
+@click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="A capability of its agent.")
 @click.option("--depends-on", multiple=True, metavar="TASK", help="A task that must complete first; repeat.")
-@click.option("--output", "outputs", multiple=True, metavar="NAME", help="An artifact that it must hand back; repeat.")
-@click.option("--criterion", "criteria", multiple=True, metavar="TEXT", help="When it is done; repeat.")
+@click.option("--output", "outputs", multiple=True, metavar="NAME", help="A required artifact; repeat.")
+@click.option("--criterion", "criteria", multiple=True, metavar="TEXT", help="A completion criterion; repeat.")
 @click.option("--priority", type=click.Choice(["urgent", "high", "normal", "low"]), help="[normal]")
-@click.option("--max-attempts", type=int, metavar="N", help="How often it is tried.")
+@click.option("--max-attempts", type=int, metavar="N", help="The maximum number of attempts.")
+@click.option("--retry", type=retry_value, metavar="NAME=NUMBER,...", help="Its retries, as in attempts=3,delay=10.")
 @click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long a claim of it lasts.")
-@click.option("--deadline", "deadline_seconds", type=int, metavar="SECONDS", help="Fails when it takes longer.")
+@click.option("--deadline", "deadline_seconds", type=int, metavar="SECONDS", help="The time after which it fails.")
 @click.option("--gate", is_flag=True, help="A human approves its result.")
+@ids_option
 @daily
 def create(
     rk: RedKey,
@@ -82,7 +84,9 @@ def create(
     capabilities: tuple[str, ...],
     criteria: tuple[str, ...],
     max_attempts: int | None,
+    retry: dict[str, float] | None,
     gate: bool,
+    ids_only: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -94,24 +98,22 @@ def create(
     """
     settings["depends_on"] = tuple(whole_id(rk, one, "task_") for one in settings["depends_on"])
     for one in settings["depends_on"]:
-        # One that does not exist is refused before a queue is created for this task.
+        # Refuse an unknown dependency before a queue is created for this task.
         rk.tasks.get(one)
     asked: dict[str, Any] = {
         "required_roles": roles,
         "required_capabilities": capabilities,
         "completion_criteria": criteria,
-        "retry": {"maxAttempts": max_attempts} if max_attempts is not None else None,
+        "retry": {**(retry or {}), **({"maxAttempts": max_attempts} if max_attempts is not None else {})} or None,
         "approval_gate": gate or None,
         **settings,
     }
     given = {name: value for name, value in asked.items() if value not in (None, ())}
     made = with_missing(rk, lambda: rk.tasks.create(queue, title=title, **given), queue=queue, roles=roles)
-    if as_json:
-        print_item(made)
-        return
-    for warning in made.warnings:
+    for warning in made.warnings if not (ids_only or as_json) else ():
         click.echo(f"note: {shown(warning.message)} [{warning.code}]", err=True)
-    tell(made.task_id, next_step=f"redkey task watch {made.task_id}")
+    step = f"redkey task watch {made.task_id}"
+    print_created(made, made.task_id, made.task_id, ids_only=ids_only, as_json=as_json, next_step=step)
 
 
 @command.command("list")
@@ -124,11 +126,11 @@ def create(
 def list_tasks(
     rk: RedKey, queue: str | None, states: tuple[str, ...], limit: int, live: bool, ids_only: bool, as_json: bool
 ) -> None:
-    """Tasks: those that have not ended, or those in the states you name."""
+    """List tasks: those that have not ended, or those in the given states."""
     wanted = states or _OPEN_STATES
     if live:
         watch(lambda: (live_tasks(rk, queue, wanted, limit), False), lambda: rk.events.follow(queue=queue))
-    empty = "nothing is waiting or running" if not states else f"no task is {' or '.join(states)}"
+    empty = "no task is waiting, ready or in progress" if not states else f"no task is {' or '.join(states)}"
     found = islice(_tasks(rk, queue, wanted), limit)
     slugs = {} if as_json else slugs_of(rk)
     print_list(found, _TITLES, partial(_row, slugs), as_json=as_json, ids_only=ids_only, empty=empty)
@@ -154,25 +156,25 @@ def _row(slugs: Mapping[str, str], task: TaskSummary) -> tuple[str, ...]:
 
 
 def live_tasks(rk: RedKey, queue: str | None, states: tuple[str, ...] = _OPEN_STATES, most: int = 40) -> Table:
-    """What is open in a queue and who works on what, as it is now."""
+    """Show a queue's open tasks and who works on them, as they are now."""
     slugs = slugs_of(rk)
     return rich_table(_TITLES, [_row(slugs, one) for one in islice(_tasks(rk, queue, states), most)])
 
 
 @command.command()
 @click.argument("task_id", metavar="TASK")
-@click.option("--at", type=click.IntRange(min=1), metavar="SEQUENCE", help="As it was at this place of the ledger.")
+@click.option("--at", type=click.IntRange(min=1), metavar="SEQUENCE", help="Show the state at this ledger sequence.")
 @daily
 def show(rk: RedKey, task_id: str, at: int | None, as_json: bool) -> None:
-    """One task in full: what is asked, where it stands, how it went."""
+    """Show one task in full: its description, state and results."""
     found = rk.tasks.get(task_id, at_sequence=at)
     facts = [] if as_json else [*_facts(found, slugs_of(rk)), *_verification(rk, found), *_earlier(rk, found)]
     print_details(found, facts, as_json=as_json)
 
 
 def _verification(rk: RedKey, task: Task) -> list[tuple[str, str]]:
-    """What was checked before the task was completed, as its completion says."""
-    if task.state != "completed" or task.sequence is not None:
+    """Return the checks before the completion, as reported with it."""
+    if task.state not in ("completed", "awaiting_approval") or task.sequence is not None:
         return []
     events = rk.tasks.events(task.task_id, order="desc", limit=_LAST_EVENTS).page().items
     completion = next((event.data for event in events if event.type == "task.complete"), {})
@@ -181,7 +183,7 @@ def _verification(rk: RedKey, task: Task) -> list[tuple[str, str]]:
 
 
 def _earlier(rk: RedKey, task: Task) -> list[tuple[str, str]]:
-    """How earlier attempts ended, the last few of them."""
+    """Return how the last earlier attempts ended."""
     if task.attempt == 1:
         return []
     failed = [event for event in rk.tasks.events(task.task_id) if event.type == "task.failed"]
@@ -255,14 +257,14 @@ def watch_task(ctx: click.Context, rk: RedKey, task_id: str, as_json: bool) -> N
 
 
 def _around(rk: RedKey, task: Task, after: int | None) -> Iterator[Event]:
-    """What happens where the task is: in its run, where approvals are told too, or in its queue."""
+    """Follow the events of the task's run, which include approvals, or else of its queue."""
     if task.workflow_id:
         return rk.workflows.follow(task.workflow_id, after=after)
     return rk.events.follow(queue=task.queue_id, after=after)
 
 
 def _tell(rk: RedKey, task: Task, *, as_json: bool) -> None:
-    """Every event of the task, one a line, until nothing more will come."""
+    """Print every event of the task, one per line, until it is final."""
     from redkey.cli.events import print_event
 
     last = 0
@@ -276,15 +278,15 @@ def _tell(rk: RedKey, task: Task, *, as_json: bool) -> None:
         if about:
             print_event(event, as_json=as_json)
             if event.type == "task.progress" and not as_json:
-                # The text is content: the event names it by its hash.
+                # The text is content: the event only has its hash.
                 click.echo(f"        {shown(progress_words(rk.tasks.get(task.task_id).progress))}")
-        # An approval may name its gate alone.
+        # An approval event may only name its gate.
         if (about or event.type.startswith("gate.")) and _is_over(rk.tasks.get(task.task_id)):
             return
 
 
 def _is_over(task: Task) -> bool:
-    """Whether nothing will happen to it any more; an approval may still send a completed task back."""
+    """Whether the task is final; an approval may still send a completed task back."""
     return task.state in _ENDED and not task.gate_id
 
 
@@ -310,16 +312,23 @@ _WATCHED = (*_NOW, "failure", "blocker", "gate", "summary")
 @click.argument("task_id", metavar="TASK")
 @daily
 def explain(rk: RedKey, task_id: str, as_json: bool) -> None:
-    """Why a task is not running, and what would move it."""
+    """Explain why a task is not in progress, and what to do."""
     found = rk.tasks.explain(task_id)
     if as_json:
         print_item(found)
         return
-    click.echo(f"{found.task_id} is {styled(found.state)}")
+    click.echo(f"{found.task_id} is {styled(found.state)}{_held(rk, task_id) if found.running else ''}")
     for reason in found.reasons:
         click.echo(f"  {shown(reason.message)} [{reason.code}]")
         print_step(step_for(reason.next), indent="    ", err=False)
 
 
-_CHANGED = Look(told="{task_id} is {status}")
+def _held(rk: RedKey, task_id: str) -> str:
+    """Return who holds a task, and for how long."""
+    task = rk.tasks.get(task_id)
+    ends = f"; its lease ends {ago(task.claim.lease_expires_at)}" if task.claim else ""
+    return f" by {slugs_of(rk).get(task.agent_id, task.agent_id)}{ends}" if task.agent_id else ""
+
+
+_CHANGED = Look(told="{task_id} is {state}")
 add_declared(command, "task", {"cancel": _CHANGED, "retry": _CHANGED, "unblock": _CHANGED})

@@ -1,4 +1,4 @@
-"""`redkey task logs`: what a runner on this machine kept of attempts that failed or were blocked."""
+"""`redkey task logs`: what a runner on this machine stored about attempts that failed or were blocked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def logs(task_id: str, work: Path, as_json: bool) -> None:
 
     from redkey.runner.logs import Logs
 
-    found = list(Logs(work).of(task_id))
+    logged = Logs(work).tasks(task_id)
+    if len(logged) > 1:
+        raise click.UsageError(f"{shown(task_id)} is the beginning of several ids: {', '.join(logged)}")
+    found = [one for name in logged for one in Logs(work).of(name)]
     if not found:
         raise click.ClickException(f"no logs of {shown(task_id)} in {work}; give the runner's directory with --work")
     for end, directory in found:

@@ -1,4 +1,4 @@
-"""`redkey task result` and `redkey task messages`: what a task handed back, and what was said about it."""
+"""`redkey task result` and `redkey task messages`: the result of a task, and the messages about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 from redkey.cli.next_step import Step, print_step
 from redkey.cli.report import print_json, shown
 from redkey.cli.screen import ago, on_terminal, print_list
-from redkey.cli.session import daily, limit_option, slugs_of
+from redkey.cli.session import daily, ids_option, limit_option, slugs_of
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -26,17 +26,19 @@ if TYPE_CHECKING:
 @daily
 @click.pass_context
 def result(ctx: click.Context, rk: RedKey, task_id: str, as_json: bool) -> None:
-    """Print what a task has handed back: its output as JSON, or else its summary.
+    """Print the result of a task: its output as JSON, or else its summary.
 
-    Exit code 0: it is completed. 1: it is not, and standard error says where it stands.
+    Exit code 0: it is completed. 1: it is not, and standard error shows its state.
 
     \b
       redkey task result TASK | jq .guest
     """
     found = rk.tasks.get(task_id)
-    if found.state != "completed":
+    if found.state not in ("completed", "awaiting_approval"):
         why = f"{found.failure.kind}: {found.failure.reason}" if found.failure else found.cancelled_because
         click.echo(f"redkey: {task_id} is {found.state}" + (f": {shown(why)}" if why else ""), err=True)
+        has_ended = found.state in ("failed", "cancelled")
+        print_step(Step(f"redkey task show {task_id}") if has_ended else Step(f"redkey task watch {task_id}"))
         ctx.exit(1)
     if as_json:
         print_json({"taskId": found.task_id, "output": found.output, "summary": found.summary})
@@ -51,13 +53,20 @@ def result(ctx: click.Context, rk: RedKey, task_id: str, as_json: bool) -> None:
 @click.command()
 @click.argument("task_id", metavar="TASK")
 @limit_option
+@ids_option
 @daily
-def messages(rk: RedKey, task_id: str, limit: int, as_json: bool) -> None:
-    """Show what was said about a task, in order."""
-    slugs = {} if as_json else slugs_of(rk)
-    found = islice(rk.tasks.messages(task_id), limit)
-    titles = ("WHEN", "FROM", "MESSAGE")
-    print_list(found, titles, partial(_said, slugs), as_json=as_json, empty="nothing was said about it")
+def messages(rk: RedKey, task_id: str, limit: int, ids_only: bool, as_json: bool) -> None:
+    """Show the messages about a task, in order."""
+    slugs = {} if as_json or ids_only else slugs_of(rk)
+    print_list(
+        islice(rk.tasks.messages(task_id), limit),
+        ("WHEN", "FROM", "MESSAGE"),
+        partial(_said, slugs),
+        as_json=as_json,
+        ids_only=ids_only,
+        id_of=lambda message: message.message_id,
+        empty="nothing was said about it",
+    )
 
 
 def _said(slugs: Mapping[str, str], message: TaskMessage) -> tuple[str, ...]:
@@ -67,9 +76,9 @@ def _said(slugs: Mapping[str, str], message: TaskMessage) -> tuple[str, ...]:
 
 
 def _part(part: Mapping[str, Any]) -> str:
-    """One piece of a message on one line."""
+    """Return one part of a message on one line."""
     if part["kind"] == "text":
         return " ".join(str(part["text"]).split())
     if part["kind"] == "data":
         return json.dumps(part["data"], ensure_ascii=False)
-    return str(part.get("artifactId") or part.get("uri"))
+    return str(part.get("artifact_id") or part.get("uri"))

@@ -20,13 +20,13 @@ from redkey.cli.session import daily, slugs_of
 if TYPE_CHECKING:
     from redkey.client import RedKey
     from redkey.shapes.queues import Queue
-    from redkey.shapes.tasks import TaskSummary
+    from redkey.shapes.tasks import TaskState, TaskSummary
 
-_QUEUES = ("QUEUE", "STATE", "WAITING", "READY", "RUNNING", "BLOCKED", "OLDEST")
+_QUEUES = ("QUEUE", "STATE", "WAITING", "READY", "IN PROGRESS", "BLOCKED", "OLDEST")
 _AGENTS = ("AGENT", "STATE", "CLAIMS", "LAST SEEN", "ROLES")
 _LEASES = ("TASK", "STATE", "AGENT", "LEASE", "TITLE")
-_RUNNING = ("claimed", "working")
-# Beyond this a queue is read no further: the picture must be there within its second.
+_IN_PROGRESS: tuple[TaskState, ...] = ("working", "claimed")
+# Of more ready tasks the oldest is not known: the picture must be there within its second.
 _MOST_TASKS = 2_000
 _MOST_LEASES = 20
 
@@ -38,7 +38,7 @@ class QueuePicture(msgspec.Struct, frozen=True, rename="camel"):
     paused: bool
     waiting: int
     ready: int
-    running: int
+    in_progress: int
     blocked: int
     oldest_ready_at: str | None
 
@@ -96,11 +96,11 @@ class _Rates:
     def told(self, picture: Picture) -> str:
         now, before = time.monotonic(), self._before
         self._before = now, picture.events, picture.claims
-        running = sum(queue.running for queue in picture.queues)
+        in_progress = sum(queue.in_progress for queue in picture.queues)
         words = [
             picture.server,
             f"{len(picture.agents)} agent{'s' if len(picture.agents) != 1 else ''}",
-            f"{running} running",
+            f"{in_progress} in progress",
         ]
         if before is not None and now > before[0]:
             seconds = now - before[0]
@@ -111,9 +111,9 @@ class _Rates:
 
 def _take(rk: RedKey) -> Picture:
     usage, slugs = rk.usage.get().total, slugs_of(rk)
-    running: list[TaskSummary] = []
-    queues = [_queue(rk, queue, running) for queue in rk.queues.list()]
-    leases = [_lease(rk, task, slugs) for task in running[:_MOST_LEASES]]
+    held: list[TaskSummary] = []
+    queues = [_queue(rk, queue, held) for queue in rk.queues.list()]
+    leases = [_lease(rk, task, slugs) for task in held[:_MOST_LEASES]]
     agents: list[dict[str, Any]] = [
         {
             "slug": agent.slug,
@@ -128,20 +128,21 @@ def _take(rk: RedKey) -> Picture:
     return Picture(rk.settings.shown_url, queues, agents, leases, usage.events, usage.claims)
 
 
-def _queue(rk: RedKey, queue: Queue, running: list[TaskSummary]) -> QueuePicture:
-    found = {
-        state: list(islice(rk.tasks.list(queue.queue_id, state=state, limit=500), _MOST_TASKS))
-        for state in ("created", "available", "claimed", "working", "blocked")
-    }
-    running += [*found["working"], *found["claimed"]]
+def _queue(rk: RedKey, queue: Queue, held: list[TaskSummary]) -> QueuePicture:
+    counts = rk.queues.counts(queue.queue_id).tasks
+    for state in _IN_PROGRESS:
+        held += islice(rk.tasks.list(queue.queue_id, state=state), _MOST_LEASES) if counts[state] else ()
+    # They come by priority, so that the oldest one may be anywhere in the list.
+    is_read = 0 < counts["available"] <= _MOST_TASKS
+    ready = rk.tasks.list(queue.queue_id, state="available", limit=500) if is_read else ()
     return QueuePicture(
         queue_id=queue.queue_id,
         paused=queue.paused,
-        waiting=len(found["created"]),
-        ready=len(found["available"]),
-        running=sum(len(found[state]) for state in _RUNNING),
-        blocked=len(found["blocked"]),
-        oldest_ready_at=min((task.updated_at for task in found["available"]), default=None),
+        waiting=counts["created"],
+        ready=counts["available"],
+        in_progress=sum(counts[state] for state in _IN_PROGRESS),
+        blocked=counts["blocked"],
+        oldest_ready_at=min((task.updated_at for task in ready), default=None),
     )
 
 
@@ -164,10 +165,10 @@ def _tables(picture: Picture) -> list[tuple[tuple[str, ...], Sequence[tuple[str,
         (
             queue.queue_id.removeprefix("queue_"),
             "paused" if queue.paused else "open",
-            _count(queue.waiting),
-            _count(queue.ready),
-            _count(queue.running),
-            _count(queue.blocked),
+            f"{queue.waiting:,}",
+            f"{queue.ready:,}",
+            f"{queue.in_progress:,}",
+            f"{queue.blocked:,}",
             ago(queue.oldest_ready_at, now),
         )
         for queue in picture.queues
@@ -189,7 +190,3 @@ def _tables(picture: Picture) -> list[tuple[tuple[str, ...], Sequence[tuple[str,
     tables: list[tuple[tuple[str, ...], Sequence[tuple[str, ...]]]] = [(_QUEUES, queues)]
     tables += [(titles, rows) for titles, rows in ((_AGENTS, agents), (_LEASES, leases)) if rows]
     return tables
-
-
-def _count(count: int) -> str:
-    return f"{count:,}" if count < _MOST_TASKS else f"{_MOST_TASKS:,} or more"

@@ -14,13 +14,13 @@ _LIMIT = 16 * 1024 * 1024
 
 
 def json_value(text: str) -> Any:
-    """JSON: the text itself, `@FILE`, or `-` for standard input."""
+    """Parse JSON: the text itself, `@FILE`, or `-` for standard input."""
     source = text if text == "-" else text.removeprefix("@") if text.startswith("@") else None
     return json_file(source) if source is not None else _decoded(text.encode(), text[:40])
 
 
 def json_file(path: str) -> Any:
-    """The JSON in a file; `-` is standard input."""
+    """Parse the JSON in a file; `-` is standard input."""
     try:
         with click.open_file(path, "rb") as stream:
             return _decoded(stream.read(_LIMIT + 1), path)
@@ -29,7 +29,7 @@ def json_file(path: str) -> Any:
 
 
 def document_file(path: str) -> Any:
-    """The document in a file: YAML where its name says so (extra `redkey[yaml]`), else JSON; `-` is standard input."""
+    """Parse a document file: YAML if its name says so (extra `redkey[yaml]`), else JSON; `-` is standard input."""
     if not path.endswith((".yaml", ".yml")):
         return json_file(path)
     try:
@@ -38,10 +38,33 @@ def document_file(path: str) -> Any:
         raise click.BadParameter(f"{path}: YAML needs pip install 'redkey[yaml]'") from cause
     try:
         with click.open_file(path, "rb") as stream:
-            # Through JSON: what YAML knows beyond it, such as dates, is written as text or refused.
+            # Converted through JSON, so that YAML's extra types, such as dates, become text or are refused.
             return _decoded(orjson.dumps(yaml.safe_load(stream.read(_LIMIT)), default=str), path)
     except (OSError, yaml.YAMLError, TypeError) as cause:
         raise click.BadParameter(f"{path} cannot be read: {cause}") from cause
+
+
+_RETRY_NAMES = ("attempts", "delay", "backoff", "jitter", "longest")
+_RETRY_FIELDS = ("maxAttempts", "delaySeconds", "backoff", "jitter", "longestDelaySeconds")
+_RETRY = dict(zip(_RETRY_NAMES, _RETRY_FIELDS, strict=True))
+
+
+def retry_value(text: str) -> dict[str, float]:
+    """Parse a retry policy: `attempts=3,delay=10,backoff=2,jitter=0.1,longest=600`, each at most once."""
+    stated: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, number = part.strip().partition("=")
+        try:
+            value = int(number) if name == "attempts" else float(number)
+        except ValueError:
+            value = -1
+        if name not in _RETRY or _RETRY[name] in stated or value < 0:
+            known = ", ".join(_RETRY)
+            raise click.BadParameter(
+                f"{part.strip()!r} is not NAME=NUMBER with one of {known}, as in attempts=3,delay=10"
+            )
+        stated[_RETRY[name]] = value
+    return stated
 
 
 def _decoded(data: bytes, name: str) -> Any:

@@ -10,14 +10,14 @@ _CREATED = "{webhook_id}\nsecret {secret} (shown once; it signs what the webhook
 
 command = declared_group(
     "webhook",
-    "Send events to URLs, and see what each has got.",
+    "Send events to URLs, and show the deliveries.",
     {
         "create": Look(told=_CREATED, next_step="redkey webhook show {webhook_id}"),
         "list": Look(
             parts={name.replace("_", " ").upper(): name for name in _COLUMNS},
             empty="no webhooks yet: redkey webhook create RECEIVER_URL",
         ),
-        "remove": Look(told="{webhook_id} gets nothing more"),
-        "resume": Look(told="{webhook_id} is tried again"),
+        "remove": Look(told="{webhook_id} is removed and gets no more events"),
+        "resume": Look(told="{webhook_id} is retried"),
     },
 )

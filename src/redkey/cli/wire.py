@@ -21,7 +21,7 @@ from redkey.wire.validate import MESSAGE_LIMIT, drop_nulls, read, validate
 if TYPE_CHECKING:
     from redkey.cli.structures import Structures
 
-# A list of wires is read whole; a log that outgrows this is JSON lines, which may go on without end.
+# A list of wires is read whole; larger logs must be JSON lines, which have no size limit.
 SIZE_LIMIT = 16 * 1024 * 1024
 
 
@@ -37,7 +37,7 @@ def command() -> None:
 @command.command("validate")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per document.")
-@click.option("--quiet", "-q", is_flag=True, help="Tell only what is wrong, and how many were valid.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only errors and the number of valid documents.")
 @click.pass_context
 def validate_files(ctx: click.Context, files: tuple[str, ...], as_json: bool, quiet: bool) -> None:
     """Check wires against the contracts of their version, 1.0 or 1.1.
@@ -91,8 +91,8 @@ def lift_file(ctx: click.Context, file: str, as_json: bool, content: Path | None
 def replay_file(ctx: click.Context, file: str, as_json: bool) -> None:
     """Fold wires in the order given and print the state of tasks, artifacts and projects as JSON.
 
-    Wires must be valid 1.1. One that is only void by state stays, with its reason, as in a ledger. A file with
-    an invalid wire has no state: all that is wrong is told instead.
+    Wires must be valid 1.1. A wire that is only void by state is kept, with its reason, as in a ledger. A file with
+    an invalid wire has no state: all errors are reported instead.
     """
     from redkey.cli.structures import Structures
     from redkey.reducers.replay import Replayed
@@ -126,14 +126,14 @@ def _check(name: str, data: bytes) -> Checked:
 
 
 def _look_closer(name: str, value: Any) -> Checked:
-    """A document that is not all valid 1.1: wires of 1.0 are judged by their own contracts."""
+    """Check a document that is not entirely valid 1.1: wires of 1.0 are checked against their own contracts."""
     found: list[Finding] = []
     versions = set()
     for pointer, wire in _wires(value):
         old = isinstance(wire, dict) and wire.get("wire") == legacy.VERSION
         versions.add(legacy.VERSION if old else "1.1")
         problems = legacy.validate_wire_1_0(wire) if old else validate(wire)
-        # The rules of prose are the server's too: what passes here is not refused there.
+        # The server applies these rules of prose too, so a wire that passes here is not refused there.
         found += _at(pointer, problems or (lint_wire(legacy.read_wire_1_0(wire)) if old else []))
     if isinstance(value, list):
         return Checked(name, tuple(found), f"{len(value)} wires")
@@ -141,15 +141,15 @@ def _look_closer(name: str, value: Any) -> Checked:
 
 
 def _read(data: bytes, structures: Structures | None = None) -> list[dict[str, Any]]:
-    """The wires of a document, all of them valid 1.1; refused with pointers into the document otherwise.
+    """Return the wires of a document if all are valid 1.1; otherwise refuse with pointers into the document.
 
-    A line of a dump that holds structure or content has no wires; structure is handed to whoever collects it.
+    A line of a dump with structure or content has no wires; structure is passed to the collector.
     """
     if len(data) <= MESSAGE_LIMIT:
         try:
             return [read(data.strip())]
         except (JsonRefused, WireRefused):
-            pass  # It may be a list or a record; the way below also tells what is wrong.
+            pass  # It may be a list or a record; the code below also reports what is wrong.
     value = decode_document(data, SIZE_LIMIT)
     if _is_beside(value):
         if structures is not None and "structure" in value:
@@ -163,7 +163,7 @@ def _read(data: bytes, structures: Structures | None = None) -> list[dict[str, A
 
 
 def _wires(value: Any) -> Iterator[tuple[str, Any]]:
-    """The wires of a document, each with its pointer."""
+    """Return the wires of a document, each with its pointer."""
     items = [(f"/{index}", item) for index, item in enumerate(value)] if isinstance(value, list) else [("", value)]
     for pointer, item in items:
         is_record = isinstance(item, dict) and isinstance(item.get("wire"), dict)
@@ -171,7 +171,7 @@ def _wires(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_beside(value: Any) -> bool:
-    """Whether a line of a ledger dump is no record, but something that records name by hash."""
+    """Whether a line of a ledger dump is not a record, but content or structure that records name by hash."""
     return isinstance(value, dict) and value.keys() in (
         {"structure", "sha256", "topic_id"},
         {"content", "sha256", "topic_id"},
@@ -183,7 +183,7 @@ def _at(pointer: str, findings: list[Finding]) -> list[Finding]:
 
 
 def _complain(name: str, refused: JsonRefused | WireRefused, as_json: bool) -> bool:
-    """Tell why a document is of no use; the answer is always no."""
+    """Report why a document is invalid; always return false."""
     checked = Checked(name, tuple(refused.findings()))
     if as_json:
         print_json(checked.as_json())

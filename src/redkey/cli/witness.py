@@ -9,7 +9,9 @@ import click
 
 from redkey.cli.documents import FILE
 from redkey.cli.keys import log_key_option
-from redkey.cli.report import shown
+from redkey.cli.report import print_json, shown
+from redkey.cli.screen import print_done
+from redkey.cli.session import json_option
 from redkey.errors import ProofRefused, WitnessRefused
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.note import is_key_name
@@ -25,7 +27,7 @@ _DIR = click.option(
 def command() -> None:
     """Cosign a log's checkpoints after checking their consistency.
 
-    A witness is worth something when somebody other than the log's operator runs it. It keeps the last
+    A witness must be run by another party than the log's operator. It keeps the last
     checkpoint of every log and cosigns the next one only when it is proven to continue it.
     """
 
@@ -33,19 +35,25 @@ def command() -> None:
 @command.command()
 @click.option("--name", required=True, help="The witness's name: a host or path of yours, such as example.org/witness.")
 @_DIR
-def init(name: str, directory: Path) -> None:
-    """Make a witness: a key of its own (mode 0600), and its verifier key, which is printed for others to use."""
+@json_option
+def init(name: str, directory: Path, as_json: bool) -> None:
+    """Create a witness: its own key (mode 0600), and its verifier key, which is printed for others to use."""
     if not is_key_name(name):
         raise click.UsageError("a name has no spaces and no plus, and at most 255 bytes")
-    click.echo(create_witness(directory, name))
+    verifier = str(create_witness(directory, name))
+    print_done({"witness": verifier}, verifier, as_json=as_json)
 
 
 @command.command()
 @_DIR
 @click.argument("keys", nargs=-1, required=True)
-def trust(directory: Path, keys: tuple[str, ...]) -> None:
+@json_option
+def trust(directory: Path, keys: tuple[str, ...], as_json: bool) -> None:
     """Cosign for the logs with these verifier keys from now on; a log's key speaks for all its workspaces."""
-    _open(directory).trust(log_key_option(keys))
+    trusted = log_key_option(keys)
+    _open(directory).trust(trusted)
+    if as_json:
+        print_json({"trusted": [str(one.key) for one in trusted]})
 
 
 @command.command()
@@ -73,9 +81,16 @@ def cosign(ctx: click.Context, directory: Path, keys: tuple[str, ...], proof: st
 
 @command.command()
 @_DIR
-def status(directory: Path) -> None:
+@json_option
+def status(directory: Path, as_json: bool) -> None:
     """Print the witness's verifier key, the logs it knows, what it cosigned last, and what it holds as evidence."""
     witness = _open(directory)
+    if as_json:
+        seen = [{"origin": one.origin, "size": one.size, "root": one.root.hex()} for one in witness.seen()]
+        logs = [{"key": str(one.key), "retired": one.retired} for one in witness.trusted()]
+        evidence = [str(path) for path in witness.evidence()]
+        print_json({"witness": str(witness.verifier), "logs": logs, "seen": seen, "evidence": evidence})
+        return
     click.echo(f"witness {witness.verifier}")
     for key in witness.trusted():
         click.echo(f"log     {key.key}" + (f" retired {key.retired}" if key.retired is not None else ""))

@@ -50,7 +50,7 @@ class WitnessServer:
         if exchange.method != "POST":
             return 405, _TEXT_TYPE, "checkpoints are added by POST\n"
         body = await read_body(exchange, REQUEST_LIMIT)
-        # The state is read, judged and synced in a thread; its file lock puts requests for one log in order.
+        # A thread reads, checks and syncs the state; its file lock serializes requests for one log.
         return await asyncio.to_thread(self._add, body)
 
     def _add(self, body: bytes) -> Answer:
@@ -65,24 +65,24 @@ class WitnessServer:
         except ProofRefused as refused:
             return 400, _TEXT_TYPE, f"{refused.message}\n"
         except (RedKeyError, OSError) as broken:
-            # Nothing was cosigned: what cannot be remembered must not be signed.
+            # Nothing was cosigned, because the witness must remember everything that it signs.
             click.echo(shown(f"failed: {broken}"), err=True)
             return 500, _TEXT_TYPE, "the witness cannot keep its memory; nothing was cosigned\n"
         click.echo(shown(f"cosigned {request.checkpoint.origin} size {request.checkpoint.size}"), err=True)
         return 200, _TEXT_TYPE, line
 
     async def start(self) -> None:
-        """A witness has nothing to start."""
+        """A witness needs no startup."""
 
     def begin_stop(self) -> None:
-        """Every request ends by itself."""
+        """No request outlives its reply."""
 
     async def finish_stop(self) -> None:
-        """What was cosigned is durable already."""
+        """Every cosignature is already durable."""
 
 
 def run(witness: WitnessDirectory, listen: str) -> None:
-    """Serve until a signal comes."""
+    """Serve until SIGTERM or SIGINT."""
     with listening(listen) as sock:
         config = Config(limits=Limits(connections=_CONNECTIONS, strangers=_CONNECTIONS))
         host = Host(WitnessServer(witness), config, _announce(sock))
@@ -95,7 +95,7 @@ def _announce(sock: socket.socket) -> Callable[[], None]:
 
 
 def listening(listen: str) -> socket.socket:
-    """A socket that listens on a loopback address, `HOST:PORT`."""
+    """Return a socket that listens on a loopback address, `HOST:PORT`."""
     host, _, port = listen.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     try:

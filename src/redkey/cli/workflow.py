@@ -18,13 +18,13 @@ from redkey.cli.report import shown
 from redkey.cli.screen import (
     ago,
     on_terminal,
+    print_created,
     print_facts,
     print_item,
     print_list,
     print_table,
     rich_table,
     styled,
-    tell,
 )
 from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
 from redkey.cli.values import json_file, json_value
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _TITLES = ("WORKFLOW", "STATE", "DONE", "STARTED", "NAME")
 _STEPS = ("STEP", "STATE", "TRY", "ROLE", "AGENT", "WAITS FOR", "TITLE")
 _LIVE = ("running", "paused")
+_STATES = ("live", "ended", *_LIVE, "completed", "failed", "cancelled")
 _workflow = click.argument("workflow_id", metavar="WORKFLOW")
 
 
@@ -47,10 +48,11 @@ def command() -> None:
 @command.command()
 @click.argument("plan", metavar="PLAN")
 @queue_option
-@click.option("--input", "given", type=json_value, metavar="JSON", help="What the run works on: JSON, @FILE, or -.")
+@click.option("--input", "given", type=json_value, metavar="JSON", help="The input of the run: JSON, @FILE, or -.")
 @click.option("--version", type=int, help="Which version of a definition [the newest].")
+@ids_option
 @daily
-def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, as_json: bool) -> None:
+def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, ids_only: bool, as_json: bool) -> None:
     """Start PLAN: a plan.json, or the id of a published definition (def_...). The queue is created when it is missing.
 
     \b
@@ -66,23 +68,24 @@ def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, as
             raise click.UsageError(f"{plan} cannot be read: there is no such file. {known}")
         asked = {"plan": json_file(plan)}
     made = with_missing(rk, lambda: rk.workflows.start(queue, input=given, **asked), queue=queue)
-    if as_json:
-        print_item(made)
-        return
-    for warning in made.validation.warnings:
+    for warning in made.validation.warnings if not (ids_only or as_json) else ():
         click.echo(f"note: {shown(warning.message)} [{warning.code}]", err=True)
-    tell(made.workflow_id, next_step=f"redkey workflow watch {made.workflow_id}")
+    step = f"redkey workflow watch {made.workflow_id}"
+    print_created(made, made.workflow_id, made.workflow_id, ids_only=ids_only, as_json=as_json, next_step=step)
 
 
 @command.command("list")
-@click.option("--all", "ended", is_flag=True, help="Those that have ended, too.")
+@click.option("--all", "ended", is_flag=True, help="Include runs that have ended.")
+@click.option("--state", type=click.Choice(_STATES), help="Only runs in this state [live ones].")
 @limit_option
 @watch_option
 @ids_option
 @daily
-def list_workflows(rk: RedKey, ended: bool, limit: int, live: bool, ids_only: bool, as_json: bool) -> None:
-    """Runs that go on."""
-    state: Any = None if ended else "live"
+def list_workflows(rk: RedKey, ended: bool, state: Any, limit: int, live: bool, ids_only: bool, as_json: bool) -> None:
+    """List active runs, or the runs in one state."""
+    if ended and state:
+        raise click.UsageError("--all lists the runs in every state; leave it out to see those in one")
+    state = None if ended else state or "live"
     if live:
         watch(
             lambda: (rich_table(_TITLES, [_row(one) for one in islice(rk.workflows.list(state=state), limit)]), False),
@@ -90,21 +93,21 @@ def list_workflows(rk: RedKey, ended: bool, limit: int, live: bool, ids_only: bo
         )
     found = islice(rk.workflows.list(state=state), limit)
     print_list(
-        found, _TITLES, _row, as_json=as_json, ids_only=ids_only, empty="nothing runs: redkey workflow start PLAN"
+        found, _TITLES, _row, as_json=as_json, ids_only=ids_only, empty="no active runs: redkey workflow start PLAN"
     )
 
 
 def _row(run: Workflow) -> tuple[str, ...]:
     done = f"{run.counts.completed}/{run.counts.total}"
-    return run.workflow_id, run.status, done, ago(run.started_at), run.name
+    return run.workflow_id, run.state, done, ago(run.started_at), run.name
 
 
 @command.command()
 @_workflow
-@click.option("--at", type=click.IntRange(min=1), metavar="SEQUENCE", help="As it was at this place of the ledger.")
+@click.option("--at", type=click.IntRange(min=1), metavar="SEQUENCE", help="Show the state at this ledger sequence.")
 @daily
 def show(rk: RedKey, workflow_id: str, at: int | None, as_json: bool) -> None:
-    """One run: every task, who has it, and what it waits for."""
+    """Show one run: every task, who has it, and what it waits for."""
     found = rk.workflows.state(workflow_id, at_sequence=at)
     if as_json:
         print_item(found)
@@ -113,7 +116,7 @@ def show(rk: RedKey, workflow_id: str, at: int | None, as_json: bool) -> None:
         [
             ("workflow", found.workflow_id),
             ("name", found.name),
-            ("state", found.status),
+            ("state", found.state),
             ("done", f"{found.counts.completed} of {found.counts.total}"),
             ("started", ago(found.started_at)),
             ("ended", ago(found.ended_at)),
@@ -154,8 +157,8 @@ def watch_workflow(ctx: click.Context, rk: RedKey, workflow_id: str, as_json: bo
         _tell(rk, workflow_id, as_json=as_json)
     ended = rk.workflows.get(workflow_id)
     if not as_json:
-        click.echo(f"{workflow_id} is {styled(ended.status)}")
-    ctx.exit(0 if ended.status == "completed" else 1)
+        click.echo(f"{workflow_id} is {styled(ended.state)}")
+    ctx.exit(0 if ended.state == "completed" else 1)
 
 
 def _draw(state: WorkflowState, slugs: Mapping[str, str]) -> tuple[Any, bool]:
@@ -163,7 +166,7 @@ def _draw(state: WorkflowState, slugs: Mapping[str, str]) -> tuple[Any, bool]:
     from rich.text import Text
 
     head = Text(f"{shown(state.name)}  {state.counts.completed} of {state.counts.total} done\n", style="bold")
-    return Group(head, rich_table(_STEPS, _steps(state, slugs))), state.status not in _LIVE
+    return Group(head, rich_table(_STEPS, _steps(state, slugs))), state.state not in _LIVE
 
 
 def _tell(rk: RedKey, workflow_id: str, *, as_json: bool) -> None:
@@ -171,7 +174,7 @@ def _tell(rk: RedKey, workflow_id: str, *, as_json: bool) -> None:
 
     for event in rk.workflows.follow(workflow_id, after=0):
         print_event(event, as_json=as_json)
-        if event.type.startswith("workflow.") and rk.workflows.get(workflow_id).status not in _LIVE:
+        if event.type.startswith("workflow.") and rk.workflows.get(workflow_id).state not in _LIVE:
             return
 
 
@@ -179,7 +182,7 @@ def _tell(rk: RedKey, workflow_id: str, *, as_json: bool) -> None:
 @_workflow
 @daily
 def graph(rk: RedKey, workflow_id: str, as_json: bool) -> None:
-    """A run as a Mermaid diagram; as nodes and edges with --json."""
+    """Show a run as a Mermaid diagram, or as nodes and edges with --json."""
     if as_json:
         print_item(rk.workflows.graph(workflow_id))
     else:
@@ -187,5 +190,5 @@ def graph(rk: RedKey, workflow_id: str, as_json: bool) -> None:
             click.echo(shown(line))
 
 
-_CHANGED = Look(told="{workflow_id} is {status}")
+_CHANGED = Look(told="{workflow_id} is {state}")
 add_declared(command, "workflow", {"pause": _CHANGED, "resume": _CHANGED, "cancel": _CHANGED})

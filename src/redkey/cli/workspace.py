@@ -1,4 +1,4 @@
-"""`redkey workspace`: the workspaces of a server, and what each decides for itself; operators begin new ones."""
+"""`redkey workspace`: list and create workspaces, and set their policies."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.screen import print_done, print_facts, print_item, tell
 from redkey.cli.session import daily, own_workspace
+from redkey.cli.values import retry_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
-    from redkey.shapes.policies import UnverifiedOutputs
+    from redkey.shapes.policies import RetryPolicyReply, UnverifiedOutputs
 
 
 @click.group()
 def command() -> None:
-    """See workspaces, set their policies, and begin new ones. Each has its own order, ledger and keys."""
+    """List and create workspaces, and set their policies. Each has its own order, ledger and keys."""
 
 
 _workspace_option = click.option("--workspace", metavar="ID", help="The workspace [your key's own].")
@@ -30,29 +31,35 @@ _workspace_option = click.option("--workspace", metavar="ID", help="The workspac
     "routes",
     multiple=True,
     metavar="TYPE=ROLES",
-    help="Tell these roles (comma-separated, none: the humans alone) of blocks of this type; may be repeated.",
+    help="Send blocks of this type to these roles (comma-separated, none: only to the humans); may be repeated.",
 )
 @click.option(
     "--cost-cap",
     "caps",
     multiple=True,
     metavar="SCOPE=USD",
-    help="Spend at most so much on one task, workflow or agent, or on a day (UTC); none: no cap. May be repeated.",
+    help="The most to spend on one task, workflow or agent, or on a day (UTC); none: no cap. May be repeated.",
 )
 @click.option(
     "--self-approval/--no-self-approval",
     default=None,
-    help="Whether a person may decide on gates of work that the same key did.",
+    help="Whether a person may decide on gates of their own key's work.",
 )
 @click.option(
     "--public-receipts/--no-public-receipts",
     default=None,
-    help="Whether receipts open for everybody who has their link.",
+    help="Whether everyone who has a receipt's link can open it.",
 )
 @click.option(
     "--unverified-outputs",
     type=click.Choice(["refuse", "allow"]),
-    help="Whether a task may be completed with required outputs whose bytes RedKey did not see.",
+    help="Whether required outputs may be links, whose bytes RedKey cannot verify.",
+)
+@click.option(
+    "--retry",
+    type=retry_value,
+    metavar="NAME=NUMBER,...",
+    help="Retry policy of tasks without their own: attempts, delay, backoff, jitter, longest (attempts=3,delay=10).",
 )
 @_workspace_option
 @daily
@@ -63,6 +70,7 @@ def policy(
     self_approval: bool | None,
     public_receipts: bool | None,
     unverified_outputs: UnverifiedOutputs | None,
+    retry: dict[str, float] | None,
     workspace: str | None,
     as_json: bool,
 ) -> None:
@@ -73,9 +81,10 @@ def policy(
       redkey workspace policy --block-route ambiguity=role_editor,role_pm --block-route auth=
       redkey workspace policy --self-approval --public-receipts
       redkey workspace policy --cost-cap task=2.50 --cost-cap day=20 --cost-cap agent=
+      redkey workspace policy --retry attempts=3,delay=10,backoff=2,jitter=0.1,longest=600
     """
     workspace_id = workspace or own_workspace(rk)
-    if routes or caps or unverified_outputs or (self_approval, public_receipts) != (None, None):
+    if routes or caps or unverified_outputs or retry or (self_approval, public_receipts) != (None, None):
         changed = rk.workspaces.set_policy(
             workspace_id,
             block_routes=dict(map(_route, routes)),
@@ -83,6 +92,7 @@ def policy(
             self_approval=self_approval,
             receipts=None if public_receipts is None else {"public": public_receipts},
             unverified_outputs=unverified_outputs,
+            retry=retry,
         )
         if as_json:
             print_item(changed)
@@ -91,6 +101,7 @@ def policy(
             names += ["self-approval"] if changed.self_approval is not None else []
             names += ["public receipts"] if changed.receipts is not None else []
             names += ["unverified outputs"] if changed.unverified_outputs else []
+            names += ["retry"] if changed.retry is not None else []
             tell(f"changed: {', '.join(names)}" if names else "nothing changed")
         return
     found = rk.workspaces.policy(workspace_id)
@@ -102,6 +113,7 @@ def policy(
     shown += [("self-approval", "yes" if found.self_approval else "no")]
     shown += [("public receipts", "yes" if found.receipts.public else "no")]
     shown.append(("unverified outputs", found.unverified_outputs))
+    shown.append(("retry", _retry_words(found.retry)))
     print_facts([("workspace", found.workspace_id), ("rules", found.rules), *shown])
 
 
@@ -110,9 +122,9 @@ def policy(
 @_workspace_option
 @daily
 def raise_rules(rk: RedKey, rules: int, workspace: str | None, as_json: bool) -> None:
-    """Let later records of a workspace fold under newer rules. For operators; there is no way back.
+    """Apply newer rules to later records of a workspace. For operators; this cannot be undone.
 
-    Records that are there keep their rules. Servers that do not know the new rules stop serving the workspace, so
+    Existing records keep their rules. Servers that do not know the new rules stop serving the workspace, so
     upgrade all of them first.
     """
     raised = rk.workspaces.raise_rules(workspace or own_workspace(rk), rules)
@@ -124,6 +136,14 @@ def _route(text: str) -> tuple[str, list[str]]:
     if not equals:
         raise click.UsageError(f"--block-route {text!r} is not TYPE=ROLES, as in ambiguity=role_pm")
     return kind, [role.strip() for role in roles.split(",") if role.strip()]
+
+
+def _retry_words(policy: RetryPolicyReply) -> str:
+    attempts = f"{policy.max_attempts} attempt{'s' if policy.max_attempts > 1 else ''}"
+    if not policy.delay_seconds:
+        return attempts
+    pause = f"{policy.delay_seconds:g} s before the second, times {policy.backoff:g} for each further one"
+    return f"{attempts}, {pause}, at most {policy.longest_delay_seconds:g} s, jitter {policy.jitter:g}"
 
 
 def _cap(text: str) -> tuple[str, float | None]:

@@ -12,14 +12,14 @@
 
     rk.run()
 
-What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
+The operations, named as in the API; `AsyncRedKey` has the same operations, to be awaited:
 
     workspaces  list create policy set_policy raise_rules
     keys        list create revoke
     agents      register list get update heartbeat deactivate claim_history events follow inbox
-    roles       create list get grant revoke     queues       create list get update claim_next
-    tasks       create create_many list available get explain claim cancel retry unblock add_message messages
-                raise_concern events context
+    roles       create list get grant revoke     queues       create list get update counts claim_next
+    tasks       create create_many wait as_ended list available get explain claim cancel retry unblock add_message
+                messages raise_concern events context
     claims      start heartbeat release complete complete_many fail block add_artifact plan report_usage
                 report_progress events
     definitions validate simulate create list get update create_version publish
@@ -28,23 +28,27 @@ What there is, by the words of the API; `AsyncRedKey` has the same, awaited:
     ledger      query                            events       get follow
     receipts    get summary tlog_proof page      checkpoints  latest
     content     put get pieces erase             usage        get
-    billing     credits grant set_prices         oauth        token metadata key_set
+    billing     credits grant set_prices         signup       create
+    oauth       token revoke register metadata resource mcp_resource key_set
+    people      invite list code end_session remove
     webhooks    create list get remove resume    logins       create exchange
     server      health ready metrics openapi docs find_ids
 
-- Lists are walked (`for agent in rk.agents.list()`), a page at a time; `.page()` is the first page, with its cursor.
-- `claim` and `claim_next` answer `Claimed | Missed | Rejected | NoTasks`: a race that was lost is no error.
-- `hold` and `hold_task` claim and keep the task alive without a handler, until the hold is ended: `redkey.client.hold`.
-- `follow` gives events as they happen and resumes by itself; leave the loop to end it.
-- Everything that is refused is an `ApiError` by its kind (`NotFound`, `LeaseLost`, ...) with `code`, `status`,
-  `detail`, `errors`. What may succeed later is sent again, under the same idempotency key, and after `Retry-After`.
-- `rk.with_options(timeout=, max_retries=, idempotency_key=)` is the same client with other options.
+- Iterate over a list (`for agent in rk.agents.list()`) to fetch it page by page; `.page()` fetches the first page.
+- `claim` and `claim_next` return `Claimed | Missed | Rejected | NoTasks`: losing a race is not an error.
+- `hold` and `hold_task` claim a task and send its heartbeats until you end the hold: see `redkey.client.hold`.
+- `rk.tasks.create(...).result()` waits for the output of a task, `rk.tasks.wait(ids)` for many tasks.
+- `follow` yields events as they happen and reconnects by itself; leave the loop to end it.
+- A refused call raises a subclass of `ApiError` (`NotFound`, `LeaseLost`, ...) with `code`, `status`, `detail` and
+  `errors`. Calls that may succeed later are retried with the same idempotency key, after `Retry-After`.
+- `rk.with_options(timeout=, max_retries=, idempotency_key=)` returns the same client with other options.
 - Replies are structs with the names of the API in snake_case; `msgspec.json.encode(reply)` gives the API's JSON.
 """
 
 from redkey.client.clients import AsyncRedKey, RedKey
 from redkey.client.hold import Hold
 from redkey.client.resources.receipts import Receipt
+from redkey.client.resources.tasks import PendingTask
 from redkey.client.worker import AsyncContext, Block, Context, Done, Fail, Release, Tally
 from redkey.errors import (
     AlreadyTerminal,
@@ -64,6 +68,7 @@ from redkey.errors import (
     TimedOut,
     Unauthorized,
     Unreachable,
+    WorkFailed,
     WorkInterrupted,
 )
 from redkey.shapes.claims import (
@@ -109,6 +114,7 @@ __all__ = [
     "NoTasks",
     "NotFound",
     "Page",
+    "PendingTask",
     "RateLimited",
     "Receipt",
     "RedKey",
@@ -123,5 +129,6 @@ __all__ = [
     "TimedOut",
     "Unauthorized",
     "Unreachable",
+    "WorkFailed",
     "WorkInterrupted",
 ]

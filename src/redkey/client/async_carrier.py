@@ -1,4 +1,4 @@
-"""What httpx2 carries for the async client: the same as `carrier`, awaited."""
+"""The transport of the async client over httpx2: the same as `carrier`, awaited."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redkey.client.settings import Settings
 
 
 class AsyncCarrier:
-    """Sends over one httpx2 client."""
+    """Sends requests over one httpx2 client."""
 
     def __init__(
         self,
@@ -30,35 +30,35 @@ class AsyncCarrier:
         if transport is None and settings.uds is not None:
             transport = httpx2.AsyncHTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
         self._http = httpx2.AsyncClient(transport=transport, **options)
-        self._key = {"authorization": f"Bearer {settings.api_key}"}
+        self._settings = settings
 
     async def close(self) -> None:
         await self._http.aclose()
 
     async def send(self, sending: Send) -> Answer | Broken:
         try:
-            found = await self._http.send(self._build(sending))
+            response = await self._http.send(self._build(sending))
         except FAILURES as failure:
             return broken(failure)
-        return Answer(found.status_code, found.headers, found.content)
+        return Answer(response.status_code, response.headers, response.content)
 
     async def open(self, sending: Send, opened: AsyncOpened) -> Any:
-        """Begin to read an answer: `OPENED` for a success, else an `Answer` or `Broken`."""
+        """Start to read a response: return `OPENED` for a success, otherwise an `Answer` or `Broken`."""
         await opened.close()
         try:
-            found = await self._http.send(self._build(sending), stream=True)
-            if found.is_success:
-                opened.take(found)
+            response = await self._http.send(self._build(sending), stream=True)
+            if response.is_success:
+                opened.take(response)
                 return OPENED
             try:
-                return Answer(found.status_code, found.headers, await found.aread())
+                return Answer(response.status_code, response.headers, await response.aread())
             finally:
-                await found.aclose()
+                await response.aclose()
         except FAILURES as failure:
             return broken(failure)
 
     def _build(self, sending: Send) -> httpx2.Request:
-        return build_request(self._http, sending, self._key, _pieces)
+        return build_request(self._http, sending, self._settings, _pieces)
 
 
 async def _pieces(path: Path) -> AsyncIterator[bytes]:
@@ -71,7 +71,7 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
 
 
 class AsyncOpened:
-    """The answer that is being read, if any."""
+    """The streamed response that is being read, if any."""
 
     def __init__(self) -> None:
         self._response: httpx2.Response | None = None

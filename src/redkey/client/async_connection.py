@@ -1,9 +1,10 @@
-"""The connection of the async client: does what flows ask for, by links and a carrier, on the caller's event loop."""
+"""The connection of the async client: performs the effects of flows on the caller's event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from redkey.client.async_links import AsyncLinks
@@ -14,6 +15,7 @@ from redkey.client.plain import find_address, plain_body
 from redkey.client.policy import Policy
 from redkey.client.request import Request
 from redkey.client.settings import Settings
+from redkey.shapes.tasks import Task
 
 if TYPE_CHECKING:
     import httpx2
@@ -24,7 +26,7 @@ T = TypeVar("T")
 
 
 class AsyncConnection:
-    """Sends, waits and reads for one async client."""
+    """Performs the effects of flows for one async client."""
 
     def __init__(self, settings: Settings, policy: Policy, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         self.settings, self._policy, self._tls = settings, policy, find_certificates(settings)
@@ -32,10 +34,10 @@ class AsyncConnection:
         self._carrier: AsyncCarrier | None = None
         self._links: AsyncLinks | None = None
         if transport is not None:
-            # The caller has chosen how everything goes.
+            # The caller chose the transport of all requests.
             self._carrier = self._new_carrier(transport)
         elif (address := find_address(settings, self._tls)) is not None:
-            self._links = AsyncLinks(address, settings.api_key)
+            self._links = AsyncLinks(address, settings)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -45,25 +47,25 @@ class AsyncConnection:
             await self._links.close()
 
     async def run(self, flow: Flow[T]) -> T:
-        """Do what a flow asks for until it has its result."""
-        told: Any = None
-        while not isinstance(effect := advance(flow, told), Ended):
+        """Perform the effects of a flow until it has a result."""
+        result_of_effect: Any = None
+        while not isinstance(effect := advance(flow, result_of_effect), Ended):
             if isinstance(effect, Pause):
                 await asyncio.sleep(effect.seconds)
-                told = None
+                result_of_effect = None
             else:
-                told = await self._send(effect)
+                result_of_effect = await self._send(effect)
         result: T = effect.value
         return result
 
     async def emit(self, flow: Flow[None]) -> AsyncGenerator[Any, None]:
-        """What a flow hands on; the stream is closed when the caller has enough."""
+        """Yield the values that a flow emits; closes the stream when the caller leaves the loop."""
         from redkey.client.async_carrier import AsyncOpened
 
-        opened, told = AsyncOpened(), None
+        opened, result_of_effect = AsyncOpened(), None
         try:
             while True:
-                effect, told = advance(flow, told), None
+                effect, result_of_effect = advance(flow, result_of_effect), None
                 if isinstance(effect, Ended):
                     return
                 if isinstance(effect, Emit):
@@ -72,9 +74,11 @@ class AsyncConnection:
                     await opened.close()
                     await asyncio.sleep(effect.seconds)
                 elif isinstance(effect, Open):
-                    told = await self._get_carrier().open(effect.sending, opened)
+                    result_of_effect = await self._get_carrier().open(effect.sending, opened)
+                elif isinstance(effect, Send):
+                    result_of_effect = await self._send(effect)
                 else:
-                    told = await opened.read()
+                    result_of_effect = await opened.read()
         finally:
             await opened.close()
 
@@ -97,7 +101,7 @@ class AsyncConnection:
 
 
 class AsyncSender:
-    """Sends what resources build, by one policy, when it is awaited."""
+    """Sends the requests that resources build, with one policy, when awaited."""
 
     def __init__(self, connection: AsyncConnection, policy: Policy) -> None:
         self.connection, self.policy = connection, policy
@@ -113,3 +117,21 @@ class AsyncSender:
 
     def stream(self, flowing: Flowing[T]) -> AsyncGenerator[T, None]:
         return self.connection.emit(flowing.begin(self.policy))
+
+    async def wait(self, task_ids: Sequence[str], timeout: float | None) -> list[Task]:
+        """Return the tasks once all of them have ended."""
+        from redkey.client.endings import ended, in_order
+
+        ended_tasks: list[Task] = []
+        async with aclosing(self.stream(ended(task_ids))) as stream:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    async for task in stream:
+                        ended_tasks.append(task)
+        return in_order(task_ids, ended_tasks, timeout)
+
+    async def result(self, task_id: str, timeout: float | None) -> Any:
+        """Return the output of a task once the task has ended."""
+        from redkey.client.endings import output_of
+
+        return output_of((await self.wait([task_id], timeout))[0])

@@ -1,4 +1,4 @@
-"""Links of the async client: its open connections, for plain requests, on the caller's event loop."""
+"""The links of the async client: its open connections for plain requests, on the caller's event loop."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from redkey.client.flow import Answer, Broken, Send
 from redkey.client.idle import Idle, give_up
 from redkey.client.plain import Address, Reader, Writer
 from redkey.client.policy import CONNECT_SECONDS
+from redkey.client.settings import Settings
 
-# How long the first of a host's addresses is waited for before the next is tried beside it.
+# Seconds to wait for a host's first address before the next one is tried in parallel.
 _HEAD_START_SECONDS = 0.25
 
 
 class AsyncLinks:
-    """Sends plain requests to one address, each on a link of its own while it lasts."""
+    """Sends plain requests to one address, each on its own link."""
 
-    def __init__(self, address: Address, api_key: str) -> None:
-        self._address, self._writer = address, Writer(address, api_key)
+    def __init__(self, address: Address, settings: Settings) -> None:
+        self._address, self._writer = address, Writer(address, settings)
         self._idle: Idle[AsyncLink] = Idle()
 
     async def send(self, sending: Send, body: bytes) -> Answer | Broken:
@@ -50,7 +51,7 @@ class AsyncLink(asyncio.Protocol):
         self._patience: asyncio.TimerHandle | None = None
 
     async def exchange(self, data: bytes, silence_seconds: float) -> Answer:
-        """Send a request and read its answer. OSError when none comes."""
+        """Send a request and read the answer; OSError if there is none."""
         if self._transport.is_closing():
             raise ConnectionError("the connection ended before the request")
         answer: asyncio.Future[Answer] = self._loop.create_future()
@@ -69,11 +70,11 @@ class AsyncLink(asyncio.Protocol):
         return self._reader.keeps_open
 
     def is_alive(self) -> bool:
-        """Whether the server has left it open."""
+        """Whether the server has left the connection open."""
         return not self._transport.is_closing()
 
     def close(self) -> None:
-        # Nothing of ours is left to be sent, so that there is nothing to wait for.
+        # All our bytes have been sent, so there is nothing to wait for.
         self._transport.abort()
 
     def _be_patient(self) -> None:
@@ -87,14 +88,14 @@ class AsyncLink(asyncio.Protocol):
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(failure)
 
-    # What the event loop tells.
+    # The callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
-            # Nobody asked: this is no connection to go on with.
+            # The server sent bytes without a request: do not use this connection again.
             self.close()
             return
         try:
@@ -129,6 +130,6 @@ async def _connect(address: Address, seconds: float) -> AsyncLink:
         if address.tls is not None:
             options = {"ssl": address.tls, "server_hostname": address.host}
         if isinstance(loop, asyncio.BaseEventLoop):
-            # Other event loops do not know of it.
+            # Only asyncio's own event loops have this option.
             options["happy_eyeballs_delay"] = _HEAD_START_SECONDS
         return (await loop.create_connection(AsyncLink, address.host, address.port, **options))[1]

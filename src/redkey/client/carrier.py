@@ -1,6 +1,6 @@
-"""What httpx2 carries for the sync client: streams, large bodies, what goes by proxies or by a caller's transport.
+"""The transport of the sync client over httpx2: for streams, large bodies, proxies and a transport of the caller.
 
-It is loaded when it is first needed: that takes longer than most calls do.
+It is imported on first use, because importing it takes longer than most calls.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from redkey.client.policy import CONNECT_SECONDS, Policy
 from redkey.client.settings import Settings
 
 PIECE_BYTES = 256 * 1024
-# What a try may end in, on the way or while an answer is read.
+# The errors of a try, while it is sent or while the answer is read.
 FAILURES = (httpx2.TransportError, httpx2.DecodingError, httpx2.StreamError)
 
 
-def certificates(settings: Settings) -> ssl.SSLContext:
-    """Whom to trust, for this carrier and for links."""
-    trusted = httpx2.create_ssl_context(trust_env=not settings.is_local)
+def certificates() -> ssl.SSLContext:
+    """Return the trusted certificates for carrier and links: the usual authorities, or those of SSL_CERT_FILE."""
+    trusted = httpx2.create_ssl_context()
     trusted.set_alpn_protocols(["http/1.1"])
     return trusted
 
 
 def client_options(settings: Settings, policy: Policy, tls: ssl.SSLContext | None) -> dict[str, Any]:
-    """What both kinds of httpx2 clients are told."""
+    """Return the options of both kinds of httpx2 clients."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0)
-    # What stays on this machine does not go through a proxy that the environment names, nor does its key.
+    # Requests to this machine, and their key, do not go through a proxy that the environment names.
     return {
         "base_url": settings.base_url,
         "timeout": policy.timeout_seconds,
@@ -45,30 +45,30 @@ def client_options(settings: Settings, policy: Policy, tls: ssl.SSLContext | Non
 
 
 def build_request(
-    http: httpx2.Client | httpx2.AsyncClient, sending: Send, key: dict[str, str], pieces: Callable[[Path], Any]
+    http: httpx2.Client | httpx2.AsyncClient, sending: Send, settings: Settings, pieces: Callable[[Path], Any]
 ) -> httpx2.Request:
-    """A request of either kind of client; `key` is its authorization, `pieces` reads a file that is the body."""
+    """Build a request for either client, with the authorization of `settings`; `pieces` reads a file body."""
     connect = min(CONNECT_SECONDS, sending.silence_seconds)
     return http.build_request(
         sending.method,
         sending.path,
         params=sending.query,
-        headers={**sending.headers, **({} if sending.public else key)},
+        headers={**sending.headers, **({} if sending.public else {"authorization": f"Bearer {settings.bearer}"})},
         content=pieces(sending.body) if isinstance(sending.body, Path) else sending.body,
-        # How long each part of a try may be silent.
+        # The longest silence in each part of a try.
         timeout=httpx2.Timeout(sending.silence_seconds, connect=connect, pool=None),
     )
 
 
 def broken(failure: Exception) -> Broken:
-    """A failure on the way; its words never hold headers, and so no key."""
+    """Describe a network failure; the text never contains headers, and so no key."""
     timed_out = isinstance(failure, httpx2.TimeoutException)
-    said = str(failure) or type(failure).__name__
-    return Broken("no answer in time" if timed_out else said, timed_out)
+    reason = str(failure) or type(failure).__name__
+    return Broken("no answer in time" if timed_out else reason, timed_out)
 
 
 class Carrier:
-    """Sends over one httpx2 client. Threads may share it."""
+    """Sends requests over one httpx2 client. Threads may share it."""
 
     def __init__(
         self,
@@ -81,35 +81,35 @@ class Carrier:
         if transport is None and settings.uds is not None:
             transport = httpx2.HTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
         self._http = httpx2.Client(transport=transport, **options)
-        self._key = {"authorization": f"Bearer {settings.api_key}"}
+        self._settings = settings
 
     def close(self) -> None:
         self._http.close()
 
     def send(self, sending: Send) -> Answer | Broken:
         try:
-            found = self._http.send(self._build(sending))
+            response = self._http.send(self._build(sending))
         except FAILURES as failure:
             return broken(failure)
-        return Answer(found.status_code, found.headers, found.content)
+        return Answer(response.status_code, response.headers, response.content)
 
     def open(self, sending: Send, opened: Opened) -> Any:
-        """Begin to read an answer: `OPENED` for a success, else an `Answer` or `Broken`."""
+        """Start to read a response: return `OPENED` for a success, otherwise an `Answer` or `Broken`."""
         opened.close()
         try:
-            found = self._http.send(self._build(sending), stream=True)
-            if found.is_success:
-                opened.take(found)
+            response = self._http.send(self._build(sending), stream=True)
+            if response.is_success:
+                opened.take(response)
                 return OPENED
             try:
-                return Answer(found.status_code, found.headers, found.read())
+                return Answer(response.status_code, response.headers, response.read())
             finally:
-                found.close()
+                response.close()
         except FAILURES as failure:
             return broken(failure)
 
     def _build(self, sending: Send) -> httpx2.Request:
-        return build_request(self._http, sending, self._key, _pieces)
+        return build_request(self._http, sending, self._settings, _pieces)
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -119,7 +119,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 class Opened:
-    """The answer that is being read, if any."""
+    """The streamed response that is being read, if any."""
 
     def __init__(self) -> None:
         self.is_cut = threading.Event()
@@ -141,11 +141,11 @@ class Opened:
         self._response, self._chunks = None, iter(())
 
     def cut(self) -> None:
-        """From another thread: end what is being read, so that its reader wakes."""
+        """End the stream from another thread, which wakes its reader."""
         self.is_cut.set()
         response = self._response
         stream = response.extensions.get("network_stream") if response is not None else None
-        found = stream.get_extra_info("socket") if stream is not None else None
-        if isinstance(found, socket.socket):
+        connection_socket = stream.get_extra_info("socket") if stream is not None else None
+        if isinstance(connection_socket, socket.socket):
             with suppress(OSError):
-                found.shutdown(socket.SHUT_RDWR)
+                connection_socket.shutdown(socket.SHUT_RDWR)

@@ -1,19 +1,22 @@
-"""The two clients: `RedKey` answers at once, `AsyncRedKey` is awaited. Everything else about them is the same."""
+"""The two clients: `RedKey` returns results, `AsyncRedKey` returns awaitables. Otherwise they are the same."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from weakref import WeakSet
 
+import msgspec
+
 from redkey.client.calls.families import Families
 from redkey.client.operation import Async, ClientSender, Mode, Sync
-from redkey.client.policy import Policy
+from redkey.client.policy import RETRIES, Policy
 from redkey.client.settings import Settings, find_settings
 from redkey.client.worker.declared import ClaimMode, Worker
 from redkey.client.worker.lease import Lease, now
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from redkey.client.connection import Connection
     from redkey.client.hold import Hold
     from redkey.client.worker.crew import Crew
+    from redkey.client.worker.log import LogStyle
     from redkey.client.worker.tally import Tally
 
     SyncTransport = httpx2.BaseTransport
@@ -38,13 +42,14 @@ else:
     SyncTransport = AsyncTransport = Any
 
 H = TypeVar("H", bound=Callable[..., Any])
-# What a caller may hand to httpx2 in place of its own way to send.
+# The httpx2 transports that a caller may pass in.
 Transport = TypeVar("Transport")
+_WORKER_RETRIES = 4
 _KEY = re.compile(r"[ -~]{1,255}")
 
 
 class _Client(Families[Mode], Generic[Mode, Transport]):
-    """What both clients are: every family of calls, and workers."""
+    """The base of both clients: the resources, the options and the workers."""
 
     settings: Settings
     policy: Policy
@@ -53,7 +58,7 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
     _connection: Any
     _transport: Transport | None
     _sender: ClientSender
-    # Heartbeats of holds have connections of their own.
+    # The heartbeats of holds use their own connections.
     _pulse: Connection | None = None
     _holds: WeakSet[Hold[Mode]]
 
@@ -64,7 +69,7 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
         *,
         data: str | Path | None = None,
         timeout: float = 30.0,
-        max_retries: int = 4,
+        max_retries: int = RETRIES,
         transport: Transport | None = None,
     ) -> None:
         self.settings = find_settings(url, api_key, data, os.environ)
@@ -83,11 +88,11 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
         claim: ClaimMode = "next",
         pause: Callable[[], float] = lambda: 0.0,
     ) -> Callable[[H], H]:
-        """Declare a function as the handler of a queue's tasks; `run` begins the work. See `redkey.client.worker`.
+        """Declare a function as the handler of a queue's tasks; `run` starts the work. See `redkey.client.worker`.
 
-        `agent` is who claims: an agent's id, a name (registered when it is new), or an Agent Card. Without one the
-        worker registers an agent for this run alone. Missing roles are granted, and a missing queue is made, when
-        the key may. `pause` is asked before each claim: while it answers with seconds, the worker claims nothing.
+        `agent` is the agent that claims: its id, a name (registered if it is new), or an Agent Card. Without one, the
+        worker registers an agent for this run only. The worker grants missing roles and creates a missing queue if the
+        key is allowed to. `pause` is called before each claim: while it returns seconds, the worker claims nothing.
         """
         declared = partial(
             Worker,
@@ -109,7 +114,7 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
     def with_options(
         self, *, timeout: float | None = None, max_retries: int | None = None, idempotency_key: str | None = None
     ) -> Self:
-        """The same client over the same connections, with other options for the calls that are made through it."""
+        """Return a client over the same connections with other options."""
         other = object.__new__(type(self))
         other.settings, other._transport = self.settings, self._transport
         other.policy = _changed(self.policy, timeout, max_retries, idempotency_key)
@@ -117,9 +122,10 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
         return other
 
     def keep(self, claimed: Claimed, *, lease_seconds: int, asked_at: float | None = None) -> Hold[Mode]:
-        """Keep a claim that was won alive, without a handler, until its hold is ended; see `redkey.client.hold`.
+        """Keep a won claim alive, without a handler, until its hold is ended; see `redkey.client.hold`.
 
-        `lease_seconds` is the lease that was asked for with the claim, `asked_at` when (`redkey.client.hold.now`).
+        `lease_seconds` is the lease that the claim asked for; `asked_at` is the time of that request
+        (`redkey.client.hold.now`).
         """
         from redkey.client.connection import Connection
         from redkey.client.hold import Hold
@@ -132,7 +138,7 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
         return hold
 
     def _leave_holds(self) -> None:
-        """Stop their heartbeats: what they still have is left to their leases."""
+        """Stop the heartbeats of all holds; their claims end when their leases expire."""
         if self._pulse is not None:
             for hold in list(self._holds):
                 hold.close()
@@ -145,24 +151,50 @@ class _Client(Families[Mode], Generic[Mode, Transport]):
         raise NotImplementedError
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End `run`, from whatever thread: handlers may finish, or what they hold is given back at once."""
+        """End `run`, from any thread: handlers may finish, or their claims are released at once."""
         if self._crew is not None:
             self._crew.stop(at_once=at_once)
+
+    @contextmanager
+    def _crew_over(
+        self, connection: Connection, transport: SyncTransport | None, grace_seconds: float
+    ) -> Iterator[Crew]:
+        """Create one run of the workers; agents with their own keys get their own connections."""
+        from redkey.client.connection import Connection
+        from redkey.client.worker.crew import Crew
+
+        opened: list[Connection] = []
+
+        def connect(api_key: str) -> Connection:
+            opened.append(Connection(msgspec.structs.replace(self.settings, api_key=api_key), self.policy, transport))
+            return opened[-1]
+
+        # A worker waits by itself while the server is unreachable, and must notice a stop meanwhile.
+        policy = replace(self.policy, max_retries=min(self.policy.max_retries, _WORKER_RETRIES))
+        self._crew = Crew(self._workers, connection, connect, policy, grace_seconds)
+        try:
+            yield self._crew
+        finally:
+            self._crew = None
+            # A transport that the caller passed in is closed by the caller.
+            for one in opened if transport is None else ():
+                one.close()
 
     def _open(self, sender: ClientSender) -> None:
         self._workers, self._sender = [], sender
         super()._open(sender)
 
     def __repr__(self) -> str:
-        """Where it calls, never with which key."""
+        """Show the server, but never the key."""
         return f"{type(self).__name__}({self.settings.shown_url!r})"
 
 
 class RedKey(_Client[Sync, SyncTransport]):
-    """The sync client. Threads may share one; close it, or use it in a `with` block.
+    """The sync client. Threads may share it; close it, or use it in a `with` block.
 
-    `url` is `http://host:port`, `https://host`, `host:port` or `unix:/path/to/socket`. What is not given comes from
-    `REDKEY_URL`, `REDKEY_API_KEY` and `REDKEY_DATA`, then from the file that `redkey serve` left in its data directory.
+    `url` is `http://host:port`, `https://host`, `host:port` or `unix:/path/to/socket`. Missing arguments come from
+    `REDKEY_URL`, `REDKEY_API_KEY` and `REDKEY_DATA`, then from the file that `redkey serve` wrote to its data
+    directory.
     """
 
     def _connect(self) -> None:
@@ -176,41 +208,43 @@ class RedKey(_Client[Sync, SyncTransport]):
         self._connection: Connection = connection
         self._open(SyncSender(connection, self.policy))
 
-    def run(self, *, grace_seconds: float = 10.0) -> Tally:
-        """Work until SIGTERM, SIGINT or `stop`: what became of the tasks.
+    def run(self, *, grace_seconds: float = 10.0, log: LogStyle = "auto") -> Tally:
+        """Work until SIGTERM, SIGINT or `stop`; return the tally of the tasks.
 
-        After a stop, handlers have `grace_seconds` to end; what they still hold then is given back.
+        After a stop, handlers have `grace_seconds` to finish; then their claims are released. `log` says how the
+        worker's log is written to standard error: `text`, `json`, `quiet` (warnings and errors only), or `auto`: text
+        if the program has not set up logging itself.
         """
-        from redkey.client.connection import Connection
-        from redkey.client.worker.crew import Crew, stopped_by_signals
+        from redkey.client.worker.log import shown
+        from redkey.client.worker.signals import stopped_by_signals
 
-        # Heartbeats have connections of their own, unless the caller chose how there are any.
-        pulse = Connection(self.settings, self.policy) if self._transport is None else self._connection
-        self._crew = Crew(self._workers, self._connection, pulse, self.policy, grace_seconds)
-        try:
-            with stopped_by_signals(self._crew):
-                return self._crew.run()
-        finally:
-            self._crew = None
-            if pulse is not self._connection:
-                pulse.close()
+        with (
+            shown(log),
+            self._crew_over(self._connection, self._transport, grace_seconds) as crew,
+            stopped_by_signals(crew),
+        ):
+            return crew.run()
 
     def hold(
         self, queue: str, agent_id: str, *, lease_seconds: int = 60, wait: float = 0
     ) -> Hold[Sync] | Missed | Rejected | NoTasks:
-        """Claim the next task of a queue and keep it, without a handler, until its hold is ended."""
+        """Claim the next task of a queue and keep it, without a handler, until the hold is ended."""
         asked_at = now()
-        found = self.queues.claim_next(queue, agent_id, lease_seconds=lease_seconds, wait=wait)
-        return self.keep(found, lease_seconds=lease_seconds, asked_at=asked_at) if isinstance(found, Claimed) else found
+        outcome = self.queues.claim_next(queue, agent_id, lease_seconds=lease_seconds, wait=wait)
+        if not isinstance(outcome, Claimed):
+            return outcome
+        return self.keep(outcome, lease_seconds=lease_seconds, asked_at=asked_at)
 
     def hold_task(self, task_id: str, agent_id: str, *, lease_seconds: int = 60) -> Hold[Sync] | Missed | Rejected:
-        """Claim this task and keep it, without a handler, until its hold is ended."""
+        """Claim this task and keep it, without a handler, until the hold is ended."""
         asked_at = now()
-        found = self.tasks.claim(task_id, agent_id, lease_seconds=lease_seconds, with_task=True)
-        return self.keep(found, lease_seconds=lease_seconds, asked_at=asked_at) if isinstance(found, Claimed) else found
+        outcome = self.tasks.claim(task_id, agent_id, lease_seconds=lease_seconds, with_task=True)
+        if not isinstance(outcome, Claimed):
+            return outcome
+        return self.keep(outcome, lease_seconds=lease_seconds, asked_at=asked_at)
 
     def close(self) -> None:
-        """Close its connections. What its holds still have is left to their leases."""
+        """Close the connections. Claims that are still held end when their leases expire."""
         self._leave_holds()
         self._connection.close()
 
@@ -237,47 +271,50 @@ class AsyncRedKey(_Client[Async, AsyncTransport]):
         self._connection: AsyncConnection = connection
         self._open(AsyncSender(connection, self.policy))
 
-    async def run(self, *, grace_seconds: float = 10.0) -> Tally:
-        """Work until SIGTERM, SIGINT, `stop` or cancellation: what became of the tasks.
+    async def run(self, *, grace_seconds: float = 10.0, log: LogStyle = "auto") -> Tally:
+        """Work until SIGTERM, SIGINT, `stop` or cancellation; return the tally of the tasks. `log` is as in `RedKey`.
 
-        Async handlers run on this event loop; claims, heartbeats and verdicts are sent by threads, so that a handler
-        that blocks the loop keeps its claim.
+        Async handlers run on this event loop. Threads send claims, heartbeats and verdicts, so a handler that blocks
+        the loop keeps its claim.
         """
         from redkey.client.connection import Connection
-        from redkey.client.worker.crew import Crew, run_beside
+        from redkey.client.worker.log import shown
+        from redkey.client.worker.signals import run_beside
 
         if self._transport is not None:
             raise CallMisused(
                 "a worker's threads cannot use an async transport: run workers with RedKey(transport=...)",
                 code="transport_unusable",
             )
-        connection, pulse = (Connection(self.settings, self.policy) for _ in range(2))
-        self._crew = Crew(self._workers, connection, pulse, self.policy, grace_seconds)
-        try:
-            return await run_beside(self._crew)
-        finally:
-            self._crew = None
-            connection.close()
-            pulse.close()
+        with (
+            closing(Connection(self.settings, self.policy)) as connection,
+            shown(log),
+            self._crew_over(connection, None, grace_seconds) as crew,
+        ):
+            return await run_beside(crew)
 
     async def hold(
         self, queue: str, agent_id: str, *, lease_seconds: int = 60, wait: float = 0
     ) -> Hold[Async] | Missed | Rejected | NoTasks:
-        """Claim the next task of a queue and keep it, without a handler, until its hold is ended."""
+        """Claim the next task of a queue and keep it, without a handler, until the hold is ended."""
         asked_at = now()
-        found = await self.queues.claim_next(queue, agent_id, lease_seconds=lease_seconds, wait=wait)
-        return self.keep(found, lease_seconds=lease_seconds, asked_at=asked_at) if isinstance(found, Claimed) else found
+        outcome = await self.queues.claim_next(queue, agent_id, lease_seconds=lease_seconds, wait=wait)
+        if not isinstance(outcome, Claimed):
+            return outcome
+        return self.keep(outcome, lease_seconds=lease_seconds, asked_at=asked_at)
 
     async def hold_task(
         self, task_id: str, agent_id: str, *, lease_seconds: int = 60
     ) -> Hold[Async] | Missed | Rejected:
-        """Claim this task and keep it, without a handler, until its hold is ended."""
+        """Claim this task and keep it, without a handler, until the hold is ended."""
         asked_at = now()
-        found = await self.tasks.claim(task_id, agent_id, lease_seconds=lease_seconds, with_task=True)
-        return self.keep(found, lease_seconds=lease_seconds, asked_at=asked_at) if isinstance(found, Claimed) else found
+        outcome = await self.tasks.claim(task_id, agent_id, lease_seconds=lease_seconds, with_task=True)
+        if not isinstance(outcome, Claimed):
+            return outcome
+        return self.keep(outcome, lease_seconds=lease_seconds, asked_at=asked_at)
 
     async def close(self) -> None:
-        """Close its connections. What its holds still have is left to their leases."""
+        """Close the connections. Claims that are still held end when their leases expire."""
         self._leave_holds()
         await self._connection.close()
 

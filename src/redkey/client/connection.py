@@ -1,10 +1,10 @@
-"""The connection of the sync client: does what flows ask for, plain requests by links and the rest by a carrier."""
+"""The connection of the sync client: performs the effects of flows, over links or a carrier."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +16,7 @@ from redkey.client.plain import find_address, plain_body
 from redkey.client.policy import Policy
 from redkey.client.request import Request
 from redkey.client.settings import Settings
+from redkey.shapes.tasks import Task
 
 if TYPE_CHECKING:
     import ssl
@@ -28,16 +29,16 @@ T = TypeVar("T")
 
 
 def find_certificates(settings: Settings) -> ssl.SSLContext | None:
-    """Whom to trust; plain HTTP needs no certificates, and to load them takes longer than many a script."""
+    """Return the trusted certificates; None for plain HTTP, because loading them takes longer than many scripts run."""
     if not settings.base_url.startswith("https:"):
         return None
     from redkey.client.carrier import certificates
 
-    return certificates(settings)
+    return certificates()
 
 
 class Connection:
-    """Sends, waits and reads for one sync client. Threads may share it."""
+    """Performs the effects of flows for one sync client. Threads may share it."""
 
     def __init__(self, settings: Settings, policy: Policy, transport: httpx2.BaseTransport | None = None) -> None:
         self.settings, self._policy, self._tls = settings, policy, find_certificates(settings)
@@ -45,10 +46,10 @@ class Connection:
         self._carrier: Carrier | None = None
         self._links: Links | None = None
         if transport is not None:
-            # The caller has chosen how everything goes.
+            # The caller chose the transport of all requests.
             self._carrier = self._new_carrier(transport)
         elif (address := find_address(settings, self._tls)) is not None:
-            self._links = Links(address, settings.api_key)
+            self._links = Links(address, settings)
 
     def close(self) -> None:
         with self._lock:
@@ -59,29 +60,29 @@ class Connection:
             self._links.close()
 
     def run(self, flow: Flow[T]) -> T:
-        """Do what a flow asks for until it has its result."""
-        told: Any = None
-        while not isinstance(effect := advance(flow, told), Ended):
+        """Perform the effects of a flow until it has a result."""
+        result_of_effect: Any = None
+        while not isinstance(effect := advance(flow, result_of_effect), Ended):
             if isinstance(effect, Pause):
                 time.sleep(effect.seconds)
-                told = None
+                result_of_effect = None
             else:
-                told = self._send(effect)
+                result_of_effect = self._send(effect)
         result: T = effect.value
         return result
 
     def emit(self, flow: Flow[None]) -> Emission[Any]:
-        """What a flow hands on, as it comes."""
+        """Yield the values that a flow emits."""
         from redkey.client.carrier import Opened
 
         opened = Opened()
         return Emission(self._emit(flow, opened), opened)
 
     def _emit(self, flow: Flow[None], opened: Opened) -> Generator[Any, None, None]:
-        told: Any = None
+        result_of_effect: Any = None
         try:
             while not opened.is_cut.is_set():
-                effect, told = advance(flow, told), None
+                effect, result_of_effect = advance(flow, result_of_effect), None
                 if isinstance(effect, Ended):
                     return
                 if isinstance(effect, Emit):
@@ -90,9 +91,11 @@ class Connection:
                     opened.close()
                     opened.is_cut.wait(effect.seconds)
                 elif isinstance(effect, Open):
-                    told = self._get_carrier().open(effect.sending, opened)
+                    result_of_effect = self._get_carrier().open(effect.sending, opened)
+                elif isinstance(effect, Send):
+                    result_of_effect = self._send(effect)
                 else:
-                    told = opened.read()
+                    result_of_effect = opened.read()
         finally:
             opened.close()
 
@@ -116,7 +119,7 @@ class Connection:
 
 
 class Emission(Iterator[T]):
-    """What goes on coming. Leave the loop to end it, or `close` it, from whatever thread."""
+    """An open-ended sequence of values. Leave the loop to end it, or `close` it from any thread."""
 
     def __init__(self, values: Generator[T, None, None], opened: Opened) -> None:
         self._values, self._opened = values, opened
@@ -127,22 +130,26 @@ class Emission(Iterator[T]):
     def __next__(self) -> T:
         return next(self._values)
 
-    def close(self) -> None:
-        """End it: whoever waits for the next value gets the end."""
+    def cut(self) -> None:
+        """End it from another thread; its reader gets the end of the stream."""
         self._opened.cut()
-        # A generator that another thread is in ends by itself, once it is cut.
+
+    def close(self) -> None:
+        """End it: a reader that waits for the next value gets the end of the stream."""
+        self._opened.cut()
+        # A generator that another thread is running ends by itself once its stream is closed.
         with suppress(ValueError):
             self._values.close()
 
 
 class SyncSender:
-    """Sends what resources build, by one policy."""
+    """Sends the requests that resources build, with one policy."""
 
     def __init__(self, connection: Connection, policy: Policy) -> None:
         self.connection, self.policy = connection, policy
 
     def keyed(self, key: str) -> SyncSender:
-        """The same sender for one call that may have to be made several times, under one key."""
+        """Return a sender for one call that may be repeated under one key."""
         return SyncSender(self.connection, replace(self.policy, idempotency_key=key))
 
     def send(self, request: Request[T]) -> T:
@@ -156,3 +163,25 @@ class SyncSender:
 
     def stream(self, flowing: Flowing[T]) -> Emission[T]:
         return self.connection.emit(flowing.begin(self.policy))
+
+    def wait(self, task_ids: Sequence[str], timeout: float | None) -> list[Task]:
+        """Return the tasks once all of them have ended."""
+        from redkey.client.endings import ended, in_order
+
+        emission = self.stream(ended(task_ids))
+        timer = threading.Timer(timeout, emission.cut) if timeout is not None else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            return in_order(task_ids, list(emission), timeout)
+        finally:
+            if timer is not None:
+                timer.cancel()
+            emission.close()
+
+    def result(self, task_id: str, timeout: float | None) -> Any:
+        """Return the output of a task once the task has ended."""
+        from redkey.client.endings import output_of
+
+        return output_of(self.wait([task_id], timeout)[0])

@@ -1,12 +1,13 @@
-"""Flows: everything that a call takes, as generators without I/O.
+"""Flows: the logic of every call, as generators without I/O.
 
-A flow yields what it wants done (`Send`, `Pause`, `Open`, `Read`, `Emit`) and is told what came of it. The sync and the
-async connection only do these things, so that retries, keys, cursors and resuming exist once.
+A flow yields effects (`Send`, `Pause`, `Open`, `Read`, `Emit`) and is resumed with their results. The sync and the
+async connection only perform these effects, so retries, keys, cursors and resuming are written once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -25,7 +26,7 @@ NAME = "redkey-python"
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Send this and tell the whole answer: an `Answer` or `Broken`."""
+    """Send this and return the whole answer: an `Answer` or `Broken`."""
 
     method: str
     path: str
@@ -33,18 +34,18 @@ class Send(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     body: bytes | Path | None
     silence_seconds: float
-    # Without the key of the client.
+    # Send without the client's key.
     public: bool = False
 
 
 class Open(msgspec.Struct, frozen=True):
-    """Send this and tell how it was answered: `OPENED` for a success, else an `Answer` or `Broken`."""
+    """Send this and return how it was answered: `OPENED` for a success, otherwise an `Answer` or `Broken`."""
 
     sending: Send
 
 
 class Read(msgspec.Struct, frozen=True):
-    """Tell the next piece of what is open: bytes, none at the end, or `Broken`."""
+    """Return the next piece of the open stream: bytes, empty at the end, or `Broken`."""
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -54,13 +55,13 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Emit(msgspec.Struct, Generic[T], frozen=True):
-    """Hand this to the caller."""
+    """Yield this value to the caller."""
 
     value: T
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came back; names of headers are in lower case."""
+    """A whole response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -68,7 +69,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """Nothing whole came back."""
+    """The network failed before a whole response arrived."""
 
     reason: str
     timed_out: bool = False
@@ -82,39 +83,40 @@ class Ended(msgspec.Struct, Generic[T], frozen=True):
 
 OPENED = object()
 Flow: TypeAlias = Generator[Any, Any, T]
-# Several requests in order that are one operation to the caller.
+# Several requests in order that are one operation for the caller.
 Steps: TypeAlias = Generator[Request[Any], Any, T]
 
 
 class Flowing(msgspec.Struct, Generic[T], frozen=True):
-    """A flow that has not begun, and will hand on values of this type as it goes."""
+    """A flow that has not started and yields values of this type."""
 
     begin: Callable[[Policy], Flow[None]]
 
 
-def advance(flow: Flow[T], told: Any) -> Any:
-    """Tell a flow what came of its last effect: its next effect, or `Ended`."""
+def advance(flow: Flow[T], result_of_effect: Any) -> Any:
+    """Resume a flow with the result of its last effect; return its next effect, or `Ended`."""
     try:
-        return flow.send(told)
+        return flow.send(result_of_effect)
     except StopIteration as done:
         return Ended(done.value)
 
 
 def call(request: Request[T], policy: Policy) -> Flow[T]:
-    """One request, sent again as the policy allows, under one key: its reply, or the error that it ended in."""
+    """Send one request, retried under one key as the policy allows; return its reply or raise its last error."""
     sending = _sending(request, policy)
     tries = 0
     while True:
         tries += 1
-        found = yield sending
-        if isinstance(found, Answer) and 200 <= found.status < 300:
-            return request.read(found.body)
-        yield _pause(found, request, policy, tries)
+        answer = yield sending
+        if isinstance(answer, Answer) and 200 <= answer.status < 300:
+            return request.read(answer.body)
+        yield _pause(answer, request, policy, tries)
 
 
 def take(steps: Steps[T], policy: Policy) -> Flow[T]:
-    """Several requests, each built from the replies before it: the result of the last step."""
+    """Send several requests, each built from the replies before it; return the result of the last step."""
     go_on: Callable[[], Request[Any]] = partial(next, steps)
+    key_of_call, number = policy.idempotency_key, 0
     while True:
         try:
             request = go_on()
@@ -122,24 +124,30 @@ def take(steps: Steps[T], policy: Policy) -> Flow[T]:
             result: T = done.value
             return result
         try:
+            if key_of_call and request.keyed:
+                # A key belongs to one request: the later requests append their number to it.
+                number += 1
+                policy = replace(
+                    policy, idempotency_key=key_of_call if number == 1 else f"{key_of_call[:250]}-{number}"
+                )
             go_on = partial(steps.send, (yield from call(request, policy)))
         except ClientError as error:
             go_on = partial(steps.throw, error)
 
 
 def follow(request: Request[T], policy: Policy) -> Flow[None]:
-    """Events as they come, from where the last connection ended, until the caller has enough.
+    """Yield events as they come, resuming after a lost connection, until the caller stops.
 
-    Before the first event the policy's patience holds. A stream that was open once is taken up again however long
-    that takes: whoever follows wants to know what comes next, and nothing is missed meanwhile.
+    Before the first event, the policy limits the retries. A stream that was open once is reconnected without a limit:
+    the caller wants to know what comes next, and no event is missed meanwhile.
     """
     cursor, tries, was_open = "", 0, False
     while True:
-        found = yield Open(_sending(request, policy, cursor))
-        if found is OPENED:
+        answer = yield Open(_sending(request, policy, cursor))
+        if answer is OPENED:
             was_open, parser = True, Parser()
-            while isinstance(found := (yield Read()), bytes) and found:
-                for message in parser.feed(found):
+            while isinstance(answer := (yield Read()), bytes) and answer:
+                for message in parser.feed(answer):
                     cursor, tries = message.id or cursor, 0
                     if message.data:
                         yield Emit(request.read(message.data.encode()))
@@ -147,25 +155,25 @@ def follow(request: Request[T], policy: Policy) -> Flow[None]:
             yield Pause(policy.back_off_seconds(tries))
             continue
         tries += 1
-        pause = _pause(found, request, policy, 1 if was_open else tries)
+        pause = _pause(answer, request, policy, 1 if was_open else tries)
         yield Pause(max(pause.seconds, policy.back_off_seconds(tries))) if was_open else pause
 
 
 def download(request: Request[bytes], digest: str, policy: Policy) -> Flow[None]:
-    """A body in pieces; an error in place of its end when it is not what its hash promises."""
+    """Yield a body in pieces; raise an error at the end if its hash is not the expected one."""
     tries = 0
     while True:
         tries += 1
-        found = yield Open(_sending(request, policy))
-        if found is OPENED:
+        answer = yield Open(_sending(request, policy))
+        if answer is OPENED:
             break
-        yield _pause(found, request, policy, tries)
+        yield _pause(answer, request, policy, tries)
     seen = sha256()
-    while isinstance(found := (yield Read()), bytes) and found:
-        seen.update(found)
-        yield Emit(found)
-    if isinstance(found, Broken):
-        raise _error(found, request, policy)
+    while isinstance(answer := (yield Read()), bytes) and answer:
+        seen.update(answer)
+        yield Emit(answer)
+    if isinstance(answer, Broken):
+        raise _error(answer, request, policy)
     if seen.hexdigest() != digest:
         raise ReplyRefused(f"the content that came does not have the SHA-256 {digest}", code="content_hash")
 
@@ -184,23 +192,23 @@ def _sending(request: Request[Any], policy: Policy, cursor: str = "") -> Send:
     return Send(request.method, request.path, request.query, headers, request.body, silence, request.public)
 
 
-def _pause(found: Any, request: Request[Any], policy: Policy, tries: int) -> Pause:
-    """The pause before another try; the error, when there is none."""
-    error = _error(found, request, policy)
+def _pause(answer: Any, request: Request[Any], policy: Policy, tries: int) -> Pause:
+    """Return the pause before the next try; raise the error if there is no next try."""
+    error = _error(answer, request, policy)
     seconds = policy.pause_seconds(tries, error)
-    if seconds is None or _is_told_not_to(found):
+    if seconds is None or _forbids_retry(answer):
         raise error
     return Pause(seconds)
 
 
-def _error(found: Any, request: Request[Any], policy: Policy) -> ClientError:
-    if isinstance(found, Broken):
-        said = f"{request.method} {request.path}: {found.reason}"
-        said = f"no answer from {policy.origin}: {said}" if policy.origin else said
-        return TimedOut(said) if found.timed_out else Unreachable(said)
-    return error_of(found.status, found.headers, found.body, policy.origin)
+def _error(answer: Any, request: Request[Any], policy: Policy) -> ClientError:
+    if isinstance(answer, Broken):
+        reason = f"{request.method} {request.path}: {answer.reason}"
+        reason = f"no answer from {policy.origin}: {reason}" if policy.origin else reason
+        return TimedOut(reason) if answer.timed_out else Unreachable(reason)
+    return error_of(answer.status, answer.headers, answer.body, policy.origin)
 
 
-def _is_told_not_to(found: Any) -> bool:
-    """Some answers say themselves that the same request will never succeed."""
-    return isinstance(found, Answer) and found.headers.get("x-should-retry") == "false"
+def _forbids_retry(answer: Any) -> bool:
+    """Whether the answer itself says that the same request will never succeed."""
+    return isinstance(answer, Answer) and answer.headers.get("x-should-retry") == "false"

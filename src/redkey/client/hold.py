@@ -1,14 +1,14 @@
-"""Holds: a claim that is kept alive without a handler, for programs that work a task in many steps.
+"""Holds: a claim kept alive without a handler, for programs that work on a task in many steps.
 
     hold = rk.hold("podcast", agent_id, wait=30)          # or rk.hold_task(task_id, agent_id)
     if isinstance(hold, Hold):
         hold.progress("reading the sources")
         hold.complete({"facts": 5})                       # or hold.fail, hold.block, hold.release
 
-A thread sends the heartbeats, so the holder may take its time. What goes through the hold counts as activity, and so
-does `touch`. When the holder does nothing for the `idleSeconds` of its queue, the hold stalls: other agents may claim
-the task, and the holder's next act takes it up again if none did. Any thread may end a hold. A worker with a handler
-(`redkey.client.worker`) does all this by itself, and a handler that runs counts as activity.
+A thread sends the heartbeats, so the holder may take its time. Every call through the hold counts as activity, and so
+does `touch`. If the holder does nothing for the `idleSeconds` of its queue, the hold stalls: other agents may claim the
+task. The holder's next call resumes the hold if no other agent has claimed it. Any thread may end a hold. A worker with
+a handler (`redkey.client.worker`) does all this by itself, and a running handler counts as activity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from redkey.client.calls.claims import Claims
 from redkey.client.connection import Connection, SyncSender
 from redkey.client.flow import Steps
 from redkey.client.operation import Mode, Procedure, Sender, Sync
-from redkey.client.policy import Policy
+from redkey.client.policy import Policy, beat_policy
 from redkey.client.request import Request
 from redkey.client.worker.context import WorkContext
 from redkey.client.worker.lease import Lease, now
@@ -39,53 +39,53 @@ T = TypeVar("T")
 
 
 class Hold(WorkContext[Mode]):
-    """A claim that was won, and everything that its holder may do with the task; it begins to be kept at once.
+    """A won claim and the actions of its holder on the task; the heartbeats start at once.
 
-    `complete`, `fail`, `block` and `release` end it. When the server refuses one of them, the hold goes on and another
-    may be tried. `lease_lost` is true when another agent may have the task.
+    `complete`, `fail`, `block` and `release` end it. If the server refuses one of them, the hold continues and you may
+    try another. `lease_lost` is true when another agent may have the task.
     """
 
     status: Literal["claimed"] = "claimed"
 
     def __init__(self, sender: Sender, pulse: Connection, claimed: Claimed, lease: Lease) -> None:
-        patience = Policy(timeout_seconds=min(max(lease.seconds / 3, 1.0), 10.0), max_retries=0)
+        patience = beat_policy(lease.seconds)
         claims: Claims[Sync] = Claims(SyncSender(pulse, patience))
         self._pulse = Pulse(claims, claimed.claim_id, lease, lambda: self.idle_seconds)
         super().__init__(_Active(sender, self), claimed, lease, threading.Event(), self._pulse.latest)
-        # Whether the server has taken an end of this hold.
+        # Whether the server has accepted an end of this hold.
         self.ended = False
         self._active_at = now()
-        # One end at most is recorded, however often it is tried.
+        # The server records at most one end, however often it is sent.
         self._end_key = Policy().new_key()
         self._pulse.start()
 
     @property
     def idle_seconds(self) -> float:
-        """For how long the holder has done nothing."""
+        """Return the seconds since the holder's last activity."""
         return now() - self._active_at
 
     @property
     def stalled(self) -> bool:
-        """Whether the holder did nothing for so long that others may claim the task."""
+        """Whether the holder was idle for so long that others may claim the task."""
         return self._pulse.is_stalled
 
     @property
     def lost(self) -> bool:
-        """Whether the server said that this claim holds the task no more."""
+        """Whether the server said that this claim no longer holds the task."""
         return self._lease.end is not None
 
     def touch(self) -> None:
-        """Count as active now; a stalled hold is taken up again if no other agent claimed the task."""
+        """Count as active now; a stalled hold resumes if no other agent has claimed the task."""
         self._active_at = now()
         self._pulse.resume()
 
     def close(self) -> None:
-        """Stop the heartbeats and tell no end: the claim lasts until its lease is over."""
+        """Stop the heartbeats without ending the claim, which lasts until its lease expires."""
         self._pulse.stop()
 
     @Procedure
     def start(self) -> Steps[ClaimChanged]:
-        """Say that the work has begun."""
+        """Record that the work has started."""
         started: ClaimChanged = yield Claims.start.build(None, self.claim_id)
         return started
 
@@ -101,7 +101,7 @@ class Hold(WorkContext[Mode]):
         attempts: int | None = None,
         claim_next: ClaimNext | None = None,
     ) -> Steps[ClaimEnded]:
-        """Say that the work is done."""
+        """Complete the task."""
         done = Done(output, summary, notes, cost_usd, semantic, attempts)
         ended: ClaimEnded = yield from self._end(done.report(self.claim_id, claim_next))
         return ended
@@ -110,7 +110,7 @@ class Hold(WorkContext[Mode]):
     def fail(
         self, reason: str, *, kind: FailureKind = "error", claim_next: ClaimNext | None = None
     ) -> Steps[ClaimEnded]:
-        """Say that the attempt failed; another follows when the task has one left."""
+        """Fail the attempt; another one follows if the task has attempts left."""
         ended: ClaimEnded = yield from self._end(Fail(reason, kind=kind).report(self.claim_id, claim_next))
         return ended
 
@@ -123,20 +123,20 @@ class Hold(WorkContext[Mode]):
         suggested_resolution: str | None = None,
         depends_on: Sequence[str] | None = None,
     ) -> Steps[ClaimChanged]:
-        """Say that the work cannot go on; the answer comes with the next claim."""
+        """Block the task; the answer comes with the next claim."""
         blocked = Block(reason, blocker_type, suggested_resolution=suggested_resolution, depends_on=depends_on)
         ended: ClaimChanged = yield from self._end(blocked.report(self.claim_id, None))
         return ended
 
     @Procedure
     def release(self) -> Steps[ClaimChanged]:
-        """Give the task back: others may claim it at once."""
+        """Release the task: others may claim it at once."""
         ended: ClaimChanged = yield from self._end(Release().report(self.claim_id, None))
         return ended
 
     def _end(self, request: Request[T]) -> Steps[T]:
         if self.ended:
-            raise CallMisused(f"the end of {self.claim_id} was told before", code="claim_ended")
+            raise CallMisused(f"the end of {self.claim_id} was already sent", code="claim_ended")
         headers = {**request.headers, "idempotency-key": self._end_key}
         try:
             reply: T = yield msgspec.structs.replace(request, headers=headers)
@@ -148,17 +148,17 @@ class Hold(WorkContext[Mode]):
         return reply
 
     def _drop(self) -> Steps[None]:
-        """The claim is gone. The refusal is the same for a cancelled task; a heartbeat tells which it was."""
+        """Record the loss of the claim. A heartbeat finds out whether the task was cancelled."""
         self._pulse.stop()
         try:
-            heard: Heartbeat = yield Claims.heartbeat.build(None, self.claim_id)
-            self._lease.finish("cancelled" if heard.state == "cancelled" else "lease_lost")
+            heartbeat: Heartbeat = yield Claims.heartbeat.build(None, self.claim_id)
+            self._lease.finish("cancelled" if heartbeat.state == "cancelled" else "lease_lost")
         except ClientError:
             self._lease.finish("lease_lost")
 
 
 class _Active:
-    """Sends for a hold, and notes that its holder is active."""
+    """Sends requests for a hold and counts each as activity of its holder."""
 
     def __init__(self, sender: Sender, hold: Hold[Any]) -> None:
         self._sender, self._hold = sender, hold

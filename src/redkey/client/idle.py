@@ -1,4 +1,4 @@
-"""Idle links: the last used is reused first, and a link that is idle for too long is closed."""
+"""Idle links: the last used link is reused first, and a link that is idle for too long is closed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ L = TypeVar("L", bound=Keepable)
 
 
 class Idle(Generic[L]):
-    """The links of one client that are not in use. Threads may share it."""
+    """The unused links of one client. Threads may share it."""
 
     def __init__(self) -> None:
         self._is_closed = False
@@ -43,7 +43,8 @@ class Idle(Generic[L]):
     def take(self) -> L | None:
         """Take out a link that is still open; None if there is none."""
         if self._process != os.getpid():
-            # After a fork the links are the parent's: two processes on one connection read each other's answers.
+            # After a fork the links belong to the parent: two processes on one connection would read each other's
+            # answers.
             self._begin()
         while True:
             with self._lock:
@@ -57,7 +58,7 @@ class Idle(Generic[L]):
             link.close()
 
     def give(self, link: L) -> None:
-        """Keep a link for the next request; close it if the server will."""
+        """Keep a link for the next request; close it if the server is about to close it."""
         if not link.keeps_open:
             link.close()
             return
@@ -70,7 +71,7 @@ class Idle(Generic[L]):
             surplus.close()
 
     def close(self) -> None:
-        """Close idle links; links in use are closed when they are given back."""
+        """Close all idle links; links in use are closed when they are returned."""
         with self._lock:
             self._is_closed = True
             waiting = [link for _, link in self._waiting]
@@ -83,14 +84,14 @@ class Idle(Generic[L]):
 
 
 def give_up(link: Keepable | None, failure: BaseException) -> Broken:
-    """Close the link of a failed exchange, and say how it failed; raise what is not a failure of the network.
+    """Close the link of a failed exchange and return why it failed; re-raise errors that are not network failures.
 
-    The link may still bring bytes of this answer, which the next request must not take for its own. The reason never
-    holds headers, and so no key.
+    Bytes of this answer may still arrive on the link, and the next request must not read them as its own. The reason
+    never contains headers, and so no key.
     """
     if link is not None:
         link.close()
-    # A name that cannot be a host is a UnicodeError.
+    # A name that cannot be a host raises UnicodeError.
     if not isinstance(failure, OSError | UnicodeError):
         raise failure
     if isinstance(failure, TimeoutError):

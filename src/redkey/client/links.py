@@ -1,4 +1,4 @@
-"""Links: the open connections of the sync client, for plain requests."""
+"""The links of the sync client: its open connections for plain requests."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from redkey.client.flow import Answer, Broken, Send
 from redkey.client.idle import Idle, give_up
 from redkey.client.plain import Address, Reader, Writer
 from redkey.client.policy import CONNECT_SECONDS
+from redkey.client.settings import Settings
 
 _PIECE_BYTES = 64 * 1024
 
 
 class Links:
-    """Sends plain requests to one address, each on a link of its own while it lasts. Threads may share it."""
+    """Sends plain requests to one address, each on its own link. Threads may share it."""
 
-    def __init__(self, address: Address, api_key: str) -> None:
-        self._address, self._writer = address, Writer(address, api_key)
+    def __init__(self, address: Address, settings: Settings) -> None:
+        self._address, self._writer = address, Writer(address, settings)
         self._idle: Idle[Link] = Idle()
 
     def send(self, sending: Send, body: bytes) -> Answer | Broken:
@@ -46,7 +47,7 @@ class Link:
         self._looking.register(connected, select.POLLIN)
 
     def exchange(self, data: bytes, silence_seconds: float) -> Answer:
-        """Send a request and read its answer. OSError when none comes."""
+        """Send a request and read the answer; OSError if there is none."""
         if silence_seconds != self._silence_seconds:
             self._socket.settimeout(silence_seconds)
             self._silence_seconds = silence_seconds
@@ -62,7 +63,7 @@ class Link:
         return self._reader.keeps_open
 
     def is_alive(self) -> bool:
-        """Whether the server has left it open; between requests there is nothing to read but the end."""
+        """Whether the server has left the connection open: between requests, only its end can be read."""
         return not self._looking.poll(0)
 
     def close(self) -> None:

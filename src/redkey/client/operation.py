@@ -1,12 +1,12 @@
 """Operations: one declaration for both clients.
 
-A method of a resource is written once, as a function that builds a `Request`. On a `Resource[Sync]` calling it gives
-the reply, on a `Resource[Async]` an awaitable of it, with the same parameters, and type checkers and editors know.
+A method of a resource is written once, as a function that builds a `Request`. On a `Resource[Sync]` a call returns the
+reply, on a `Resource[Async]` an awaitable of it. Parameters are the same, and type checkers and editors know both.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from functools import wraps
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol
 from redkey.client.flow import Flowing, Steps
 from redkey.client.request import Request
 from redkey.shapes.fields import Item, Page
+from redkey.shapes.tasks import Task
 
 if TYPE_CHECKING:
     from redkey.client.connection import Emission
@@ -23,18 +24,18 @@ T = TypeVar("T")
 
 
 class Sync:
-    """Marks what answers at once."""
+    """Marks the sync client: calls return their results."""
 
 
 class Async:
-    """Marks what is awaited."""
+    """Marks the async client: calls return awaitables."""
 
 
 Mode = TypeVar("Mode", Sync, Async)
 
 
 class Sender(Protocol):
-    """What sends requests: at once, or when awaited."""
+    """Sends requests: blocking, or when awaited."""
 
     def send(self, request: Request[Any]) -> Any: ...
 
@@ -42,26 +43,28 @@ class Sender(Protocol):
 
 
 class ClientSender(Sender, Protocol):
-    """What lists and streams need beside."""
+    """A sender of lists and streams too."""
 
     def pages(self, request: Request[Any]) -> Any: ...
 
     def stream(self, flowing: Flowing[Any]) -> Any: ...
 
+    def wait(self, task_ids: Sequence[str], timeout: float | None) -> Any: ...
+
 
 class Resource(Generic[Mode]):
-    """A family of operations over one sender."""
+    """A family of operations that share one sender."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
 
 
 class _Declared(Generic[P, T]):
-    """What the four kinds of operations share: the function that builds, and where the result is sent."""
+    """The base of all kinds of operations: the function that builds the request, and the sender."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Any]) -> None:
         self.build = build
-        # What `help` shows of the method.
+        # The docstring that `help` shows.
         self.__doc__, self.__name__ = build.__doc__, build.__name__
         self.__wrapped__ = build
 
@@ -92,7 +95,7 @@ class _Answered(_Declared[P, T]):
 
 
 class Operation(_Answered[P, T]):
-    """One request."""
+    """An operation of one request."""
 
     build: Callable[Concatenate[Any, P], Request[T]]
 
@@ -104,7 +107,7 @@ class Operation(_Answered[P, T]):
 
 
 class Procedure(_Answered[P, T]):
-    """Several requests, each built from the answers before it."""
+    """An operation of several requests, each built from the answers before it."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Steps[T]]) -> None:
         super().__init__(build)
@@ -113,8 +116,18 @@ class Procedure(_Answered[P, T]):
         return sender.take(built)
 
 
+class Gathering(_Answered[P, list[Task]]):
+    """An operation that waits for tasks; the built value says for which, and for how long."""
+
+    def __init__(self, build: Callable[Concatenate[Any, P], tuple[Sequence[str], float | None]]) -> None:
+        super().__init__(build)
+
+    def _pass_on(self, sender: ClientSender, built: Any) -> Any:
+        return sender.wait(*built)
+
+
 class Listing(_Declared[P, T]):
-    """A list, a page at a time."""
+    """An operation that returns a list, fetched page by page."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Request[Page[T]]]) -> None:
         super().__init__(build)
@@ -133,7 +146,7 @@ class Listing(_Declared[P, T]):
 
 
 class Stream(_Declared[P, T]):
-    """What goes on coming: events, or the pieces of a body."""
+    """An operation that returns an open-ended stream: events, or the pieces of a body."""
 
     def __init__(self, build: Callable[Concatenate[Any, P], Flowing[T]]) -> None:
         super().__init__(build)
@@ -152,7 +165,7 @@ class Stream(_Declared[P, T]):
 
 
 class Pages(Generic[Item]):
-    """A list that is fetched as it is walked; `page()` is its first page alone."""
+    """A list whose pages are fetched while you iterate; `page()` fetches only the first page."""
 
     def __init__(self, send: Callable[[Request[Page[Item]]], Page[Item]], request: Request[Page[Item]]) -> None:
         self._send, self._request = send, request
@@ -161,15 +174,15 @@ class Pages(Generic[Item]):
         return self._send(self._request)
 
     def __iter__(self) -> Iterator[Item]:
-        found = self._send(self._request)
-        yield from found.items
-        while found.next is not None:
-            found = self._send(self._request.after(found.next))
-            yield from found.items
+        page = self._send(self._request)
+        yield from page.items
+        while page.next is not None:
+            page = self._send(self._request.after(page.next))
+            yield from page.items
 
 
 class AsyncPages(Generic[Item]):
-    """A list that is fetched as it is walked; `page()` is its first page alone."""
+    """A list whose pages are fetched while you iterate; `page()` fetches only the first page."""
 
     def __init__(
         self, send: Callable[[Request[Page[Item]]], Coroutine[Any, Any, Page[Item]]], request: Request[Page[Item]]
@@ -180,10 +193,10 @@ class AsyncPages(Generic[Item]):
         return await self._send(self._request)
 
     async def __aiter__(self) -> AsyncIterator[Item]:
-        found = await self._send(self._request)
-        for item in found.items:
+        page = await self._send(self._request)
+        for item in page.items:
             yield item
-        while found.next is not None:
-            found = await self._send(self._request.after(found.next))
-            for item in found.items:
+        while page.next is not None:
+            page = await self._send(self._request.after(page.next))
+            for item in page.items:
                 yield item

@@ -1,4 +1,4 @@
-"""Problems: what an answer that is no success means, as an error by its code."""
+"""Problems: turn an error response into an exception, by its code."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from redkey.errors import ApiError, Finding, api_error_type
 class _Wrong(msgspec.Struct, frozen=True):
     code: str = ""
     pointer: str = ""
-    # What a plan's validation calls its pointer.
+    # The name of the pointer in the findings of a plan's validation.
     path: str = ""
     message: str = ""
 
 
 class _Problem(msgspec.Struct, frozen=True):
-    """RFC 9457, and RFC 6749 section 5.2 where tokens are asked for."""
+    """A problem as in RFC 9457, or RFC 6749 section 5.2 for token requests."""
 
     code: str = ""
     detail: str = ""
@@ -31,20 +31,26 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 def error_of(status: int, headers: Mapping[str, str], body: bytes, origin: str = "") -> ApiError:
-    """The error that an answer is; it need not come from RedKey: proxies answer too."""
+    """Return the exception for an error response, which may also come from a proxy."""
     problem = _read(body)
     code = problem.code or problem.error or f"http_{status}"
     return api_error_type(status, code)(
         status,
         code,
-        problem.detail or problem.error_description or problem.title or f"The server answered {status}.",
+        _detail(problem) or f"The server answered {status}.",
         advice=problem.advice,
         errors=[Finding(one.code, one.pointer or one.path, one.message) for one in problem.errors],
         request_id=headers.get("x-request-id", ""),
         retry_after_seconds=retry_after(headers.get("retry-after")),
-        # Which key it was matters only where the key is the reason.
+        # The key is named only where the key is the reason.
         origin=origin if status in (401, 403) else "",
     )
+
+
+def _detail(problem: _Problem) -> str:
+    # The bus sends its code, and under `error` a text, such as the address of the server that hosts the session.
+    words = problem.error if problem.code else ""
+    return problem.detail or problem.error_description or problem.title or words
 
 
 def _read(body: bytes) -> _Problem:
@@ -55,14 +61,14 @@ def _read(body: bytes) -> _Problem:
 
 
 def retry_after(text: str | None) -> float | None:
-    """The seconds that a `Retry-After` header asks for, as a number or a date of HTTP; None when it says neither."""
+    """Return the seconds of a `Retry-After` header, given as a number or an HTTP date; None if it is neither."""
     if not text:
         return None
     try:
         return max(0.0, float(text))
     except ValueError:
         pass
-    # Dates are rare here, and to import what reads them is dear.
+    # Imported here, because dates are rare and the import is slow.
     from email.utils import parsedate_to_datetime
 
     try:

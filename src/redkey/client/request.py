@@ -1,6 +1,6 @@
-"""Requests: one call of the API as a value, before anybody sends it; and how replies are read.
+"""Requests: one call of the API as a value, before it is sent; and how replies are decoded.
 
-A method of a resource only builds such a value. Sending, retrying and waiting are `flow`'s.
+A method of a resource only builds such a value. `flow` sends, retries and waits.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _WORD = re.compile(r"[\w-]+", re.ASCII)
 
 
 class Request(msgspec.Struct, Generic[T], frozen=True):
-    """One call: what is asked for, and how its answer is read.
+    """One call: the request, and how to decode its answer.
 
-    `keyed` calls carry one idempotency key over all their retries. `wait_seconds` is how long the server itself may
-    take before it answers, on top of the timeout.
+    A `keyed` call carries one idempotency key over all its retries. `wait_seconds` is how long the server itself may
+    wait before it answers; the timeout is extended by it.
     """
 
     method: str
@@ -41,61 +41,61 @@ class Request(msgspec.Struct, Generic[T], frozen=True):
     wait_seconds: float = 0
     keyed: bool = False
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
-    # Sent without the key of the client.
+    # Send without the client's key.
     public: bool = False
 
     def after(self, cursor: str) -> Request[T]:
-        """The same list from this cursor on."""
+        """Return the same list request from this cursor on."""
         return msgspec.structs.replace(self, query={**self.query, "after": cursor})
 
 
 def get(path: str, reply: Any, /, *, accept: str = JSON, wait_seconds: float = 0, **query: Any) -> Request[Any]:
-    """A request that reads; parameters that are None are left out."""
+    """Build a reading request; parameters that are None are left out."""
     return Request("GET", path, reader(reply), parameters(query), accept=accept, wait_seconds=wait_seconds)
 
 
 def post(path: str, reply: Any, /, *, wait_seconds: float = 0, **body: Any) -> Request[Any]:
-    """A request that writes; fields that are None or UNSET are left out."""
+    """Build a writing request; fields that are None or UNSET are left out."""
     return Request("POST", path, reader(reply), body=_encode(body), wait_seconds=wait_seconds, keyed=True)
 
 
 def beat(path: str, reply: Any, /, **body: Any) -> Request[Any]:
-    """A heartbeat: one too many does no harm, so no key makes the server keep its answer."""
+    """Build a heartbeat. It needs no idempotency key, because an extra heartbeat does no harm."""
     return msgspec.structs.replace(post(path, reply, **body), keyed=False)
 
 
 def patch(path: str, reply: Any, /, **body: Any) -> Request[Any]:
-    """A request that changes what is named."""
+    """Build a request that changes the resource at the path."""
     return Request("PATCH", path, reader(reply), body=_encode(body), keyed=True)
 
 
-def delete(path: str, reply: Any, /) -> Request[Any]:
-    """A request that takes away."""
-    return Request("DELETE", path, reader(reply), keyed=True)
+def delete(path: str, reply: Any, /, **body: Any) -> Request[Any]:
+    """Build a request that deletes; it has a body only if there are fields."""
+    return Request("DELETE", path, reader(reply), body=_encode(body) if given(body) else None, keyed=True)
 
 
 def without_key(request: Request[T]) -> Request[T]:
-    """The same request without the key of the client, for what everybody may ask."""
+    """Return the same request without the client's key, for endpoints that are open to everyone."""
     return msgspec.structs.replace(request, public=True)
 
 
 def as_object(value: Any) -> Any:
-    """An object of a body: a shape as it is, a dict with its fields by the names of the API."""
+    """Convert an object of a body: a shape stays as it is; a dict gets the field names of the API."""
     return given(value) if isinstance(value, Mapping) else value
 
 
 def at(*segments: str) -> str:
-    """A path of these segments; an id that is empty or walks up the path would name something else."""
+    """Join segments to a path; refuse an id that is empty, `.` or `..`, because it would name another resource."""
     for segment in segments:
         if not isinstance(segment, str) or segment in ("", ".", ".."):
             raise CallMisused(f"{segment!r} is not an id", code="id_invalid")
-    # Nearly every segment is a word or an id, and stays as it is.
+    # Nearly every segment is a word or an id, which needs no encoding.
     return "".join(["/" + (segment if _WORD.fullmatch(segment) else quote(segment, safe="")) for segment in segments])
 
 
 @cache
 def reader(kind: Any) -> Callable[[bytes], Any]:
-    """How a reply of a kind is read: JSON into a struct, or as text or bytes; built when a kind is first asked for."""
+    """Return the decoder for a type of reply: JSON into a struct, text, or bytes. Decoders are built on first use."""
     if kind is bytes:
         return _as_it_is
     if kind is str:
@@ -113,12 +113,12 @@ def reader(kind: Any) -> Callable[[bytes], Any]:
 
 
 def parameters(query: Mapping[str, Any]) -> dict[str, str]:
-    """A query string's parts, by their names in the API."""
+    """Return the query parameters by their names in the API."""
     return {camel(name): _parameter(value) for name, value in query.items() if value is not None}
 
 
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that were given, by their names in the API."""
+    """Return the fields that have a value, by their names in the API."""
     return {camel(name): value for name, value in fields.items() if value is not None and value is not msgspec.UNSET}
 
 

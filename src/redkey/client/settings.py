@@ -1,7 +1,7 @@
-"""Where the server is and which key opens it: arguments, then `REDKEY_` variables, then what `redkey serve` wrote.
+"""The server's address and key: from arguments, then `REDKEY_` variables, then the file that `redkey serve` wrote.
 
-A key is a secret for one server. A key that was found in the file of one server is never sent to another, and a key
-that was given by hand goes only to a server that was named by hand or that is on this machine.
+A key is a secret for one server. A key from one server's file is never sent to another server. A key that the user
+provided is sent only to a server that the user named or that runs on this machine.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from redkey.client.kept_login import KeptLogin, find_login
 from redkey.config import CREDENTIALS, DEFAULT_PORT, Credentials, data_directory, read_credentials
 from redkey.discovery import LivingServer, current, living_servers
 from redkey.errors import ConfigRefused
@@ -21,19 +22,26 @@ _UNIX = "unix:"
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Everything that a connection needs to know of its server."""
+    """Everything that a connection has to know about its server."""
 
-    # What requests are sent to; for a Unix socket a name that only stands in the Host header.
+    # The base of all request URLs; for a Unix socket, a name that only appears in the Host header.
     base_url: str
     uds: str | None
     api_key: str
-    # Where the address and the key were found, for messages.
+    # The sources of the address and the key, for messages.
     url_source: str = ""
     key_source: str = ""
+    # The login of a person, instead of a key.
+    login: KeptLogin | None = None
 
     def __repr__(self) -> str:
-        """Without the key: this may end in a log."""
+        """Omit the key, because a repr may end up in a log."""
         return f"Settings({self.shown_url!r})"
+
+    @property
+    def bearer(self) -> str:
+        """Return the key, or a valid access token of the login."""
+        return self.api_key if self.login is None else self.login.token()
 
     @property
     def shown_url(self) -> str:
@@ -45,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def origin(self) -> str:
-        """The server and where its address and key come from, in words; never the key."""
+        """Describe the server and the sources of its address and key; never the key itself."""
         source = f" (from {self.url_source})" if self.url_source else ""
         return f"{self.shown_url}{source}" + (f", key from {self.key_source}" if self.key_source else "")
 
@@ -53,7 +61,7 @@ class Settings(msgspec.Struct, frozen=True):
 def find_settings(
     url: str | None, api_key: str | None, data: str | Path | None, environment: Mapping[str, str]
 ) -> Settings:
-    """The settings for a client; ConfigRefused with the next step when they are not to be found."""
+    """Return the settings for a client; ConfigRefused with the next step if they cannot be found."""
     wanted, key = url or environment.get("REDKEY_URL"), api_key or environment.get("REDKEY_API_KEY")
     url_source = "the url given" if url else "REDKEY_URL"
     key_source = "the api_key given" if api_key else "REDKEY_API_KEY"
@@ -61,21 +69,28 @@ def find_settings(
     if wanted and key:
         return _settings(wanted, key, url_source, key_source)
     directory = data_directory(data, environment)
-    file, found = str(directory / CREDENTIALS), _read(directory)
+    file, credentials = str(directory / CREDENTIALS), _read(directory)
     if wanted:
         living = (name for one in living_servers(directory) for name in _names(one))
-        if found is None or wanted.rstrip("/") not in (*_names(found), *living):
+        if credentials is None or wanted.rstrip("/") not in (*_names(credentials), *living):
+            if (login := find_login(wanted, environment)) is not None:
+                return _of_login(login, url_source)
             raise ConfigRefused(
-                f"there is no key for {wanted} (from {url_source}): give api_key, or set REDKEY_API_KEY"
+                f"there is no key for {wanted} (from {url_source}): give api_key, set REDKEY_API_KEY, "
+                f"or log in: redkey login {wanted}"
             )
-        return _settings(wanted, found.api_key, url_source, file)
-    if found is not None:
-        if key and not is_local(found.url):
-            raise ConfigRefused(f"{directory} names {found.url}: name it in REDKEY_URL if your key is meant for it")
-        overriding = f"{key_source}, which overrides {file}" if key and key != found.api_key else ""
-        return _settings(current(found, directory).url, key or found.api_key, file, overriding or file)
+        return _settings(wanted, credentials.api_key, url_source, file)
+    if credentials is not None:
+        if key and not is_local(credentials.url):
+            raise ConfigRefused(
+                f"{directory} names {credentials.url}: name it in REDKEY_URL if your key is meant for it"
+            )
+        overriding = f"{key_source}, which overrides {file}" if key and key != credentials.api_key else ""
+        return _settings(current(credentials, directory).url, key or credentials.api_key, file, overriding or file)
     if key:
         return _settings(f"http://127.0.0.1:{DEFAULT_PORT}", key, "the default", key_source)
+    if (login := find_login(None, environment)) is not None:
+        return _of_login(login, "your last login")
     if (directory / "redkey.db").is_file():
         raise ConfigRefused(
             f"{directory} has a ledger but no {CREDENTIALS}: set REDKEY_API_KEY to a key of it, or get a new one with "
@@ -84,13 +99,18 @@ def find_settings(
         )
     raise ConfigRefused(
         f"no RedKey server found: run `redkey serve` here, name its data directory ({directory} has no credentials) in "
-        "REDKEY_DATA, or set REDKEY_URL and REDKEY_API_KEY",
+        "REDKEY_DATA, set REDKEY_URL and REDKEY_API_KEY, or log in to a server: redkey login URL",
         code="no_server",
     )
 
 
+def _of_login(login: KeptLogin, url_source: str) -> Settings:
+    settings = _settings(login.url, "-", url_source, f"your login in {login.path}")
+    return msgspec.structs.replace(settings, api_key="", login=login)
+
+
 def _with_scheme(url: str) -> str:
-    """An address as people type it: `127.0.0.1:8700` is http on this machine, and https on any other."""
+    """Return the URL for an address as people type it: http for this machine, as in `127.0.0.1:8700`, else https."""
     if "://" in url or url.startswith(_UNIX):
         return url
     return f"http://{url}" if is_local(f"http://{url}") else f"https://{url}"
@@ -128,7 +148,7 @@ def _settings(url: str, api_key: str, url_source: str, key_source: str) -> Setti
 
 
 def is_local(url: str) -> bool:
-    """Whether what is sent there stays on this machine."""
+    """Whether the address is on this machine."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""Server-sent events, read from bytes as they come: a parser without I/O."""
+"""A parser for server-sent events, without I/O."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from redkey.errors import ReplyRefused
 
-# An event is a wire of at most 1,024 bytes with a little around it; more than this is no stream of ours.
+# An event is a wire of at most 1,024 bytes plus its envelope; a longer one is not from RedKey.
 _LONGEST_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One event: its data, and the id of the stream after it. A bare id is a cursor without data."""
+    """One event: its data, and the stream's id after it. An id without data is a cursor."""
 
     id: str
     event: str
@@ -21,7 +21,7 @@ class Message:
 
 
 class Parser:
-    """Feed it bytes, get messages. Lines may end with LF, CR LF or CR."""
+    """Feed it bytes and read messages. Lines may end with LF, CR LF or CR."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -31,9 +31,9 @@ class Parser:
         self._begun = False
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
-        """The messages that this chunk completes."""
+        """Return the messages that this chunk completes."""
         text = self._rest + chunk
-        # A CR at the very end may be half of a CR LF.
+        # A CR at the end may be the first half of a CR LF.
         held = text.endswith(b"\r")
         lines = (text[:-1] if held else text).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._rest = lines.pop() + (b"\r" if held else b"")
@@ -53,7 +53,7 @@ class Parser:
             self._data.append(text)
             self._size += len(value)
         elif name == b"id":
-            # An id with a NUL is to be ignored, says the standard.
+            # The standard says to ignore an id that contains NUL.
             if "\0" not in text:
                 self._id, self._begun = text, True
         elif name == b"event":

@@ -1,4 +1,4 @@
-"""Who asks: the authenticated principal behind a command. What it may do is told by its scopes."""
+"""The authenticated caller of a command. Its scopes say what it may do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from redkey.reducers.world import World
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """The key a request came with, in one workspace."""
+    """The key that a request came with, in one workspace."""
 
     workspace_id: str
     key_id: str
@@ -21,7 +21,7 @@ class Actor(msgspec.Struct, frozen=True):
 
     @property
     def is_runner(self) -> bool:
-        """True for a key that acts for agents and is none itself."""
+        """True for a key that acts for agents and is not an agent itself."""
         return "runner" in self.scopes and not self.agent_id
 
     def may_act_as(self, agent_id: str) -> bool:
@@ -29,7 +29,7 @@ class Actor(msgspec.Struct, frozen=True):
         return self.agent_id == agent_id if self.agent_id else self.is_admin or "runner" in self.scopes
 
     def sender(self, world: World) -> str:
-        """How wires name this actor; never believed from a body."""
+        """The sender name on this actor's wires; a request body cannot set it."""
         if self.agent_id:
             agent = world.agents.get(self.agent_id)
             return f"agent:{agent.slug}" if agent is not None else f"human:{self.key_id}"

@@ -1,11 +1,11 @@
-"""Claims: how an agent asks for a task, or for the next one of a queue; who may, and who has been told before.
+"""Claims: how an agent claims a task, or the next task of a queue; who may claim, and what repeats an earlier outcome.
 
-The commands of holders stand here too; what they do to a hold, and the fence before it, is `holds`'s.
+The commands of holders are defined here too; `holds` decides them and checks that the claim is current.
 """
 
 from __future__ import annotations
 
-from typing import cast, final
+from typing import Any, cast, final
 
 import msgspec
 
@@ -13,18 +13,10 @@ from redkey.commands.actor import Actor
 from redkey.commands.decision import Decision, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
-from redkey.reducers.claim import (
-    LONGEST_LEASE_SECONDS,
-    SHORTEST_LEASE_SECONDS,
-    capabilities,
-    ineligible,
-    is_limited,
-    open_to,
-)
+from redkey.reducers.claim import capabilities, default_lease, ineligible, next_tasks, open_to
 from redkey.reducers.entities import Agent, Miss, Requirement, Task
-from redkey.reducers.spending import exhausted
-from redkey.reducers.world import World, in_order
-from redkey.wire.events import Ref, TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
+from redkey.reducers.world import World
+from redkey.wire.events import QueueClaimRequested, Ref, TaskClaimAttempted, TaskClaimMissed, TaskClaimRejected
 from redkey.wire.ids import task_stream
 
 
@@ -56,7 +48,7 @@ class StartClaim(msgspec.Struct, frozen=True):
 
 @final
 class ReleaseClaim(msgspec.Struct, frozen=True):
-    """Give a claimed task back, unfinished."""
+    """Return a claimed task unfinished, so that others may claim it."""
 
     claim_id: str
 
@@ -66,13 +58,13 @@ class HeartbeatClaim(msgspec.Struct, frozen=True):
     """Extend the lease of a claim."""
 
     claim_id: str
-    # For how long a holder without a handler has done nothing.
+    # How long a holder without a handler has been idle.
     idle_seconds: int = 0
 
 
 @final
 class BlockClaim(msgspec.Struct, frozen=True):
-    """Block the task: others must resolve something first."""
+    """Block the task until others have resolved something."""
 
     claim_id: str
     blocker_type: str
@@ -91,23 +83,31 @@ class AddArtifact(msgspec.Struct, frozen=True):
     sha256: str
     bytes: int
     readiness: str = "ready"
-    # Otherwise it is the next version of one that this attempt has.
+    # False for the next version of an artifact that this attempt has.
     is_new: bool = True
     derived_from: tuple[str, ...] = ()
-    # RedKey did not see the bytes.
+    # RedKey has not seen the bytes.
     unverified: bool = False
+    # Where the bytes are, if they are elsewhere and the URI fits on the wire.
+    uri: str = ""
+    # The version in its document.
+    version: int = 0
+    # The other artifact that it replaces.
+    supersedes: str = ""
+    # Extensions of an artifact that comes with a completion; a request of its own carries its own extensions.
+    extensions: dict[str, Any] | None = None
 
 
 @final
 class PlanClaim(msgspec.Struct, frozen=True):
-    """Record how the holder will do the work."""
+    """Record the holder's plan for the work."""
 
     claim_id: str
     plan_ref: Ref
 
 
 class Used(msgspec.Struct, frozen=True):
-    """What was used on one model; without a name, on one that nobody names."""
+    """What was used on one model; `model` is empty if it is unknown."""
 
     model: str = ""
     cost_usd: float = 0
@@ -117,13 +117,15 @@ class Used(msgspec.Struct, frozen=True):
 
 @final
 class ReportUsage(msgspec.Struct, frozen=True):
+    """Report what the work has used so far, by model."""
+
     claim_id: str
     used: tuple[Used, ...] = ()
 
 
 @final
 class ReportProgress(msgspec.Struct, frozen=True):
-    """Say how far the work has come."""
+    """Report how far the work has come."""
 
     claim_id: str
     percent: int | None = None
@@ -132,7 +134,7 @@ class ReportProgress(msgspec.Struct, frozen=True):
 
 @final
 class CompleteClaim(msgspec.Struct, frozen=True):
-    """Complete the task, and claim the next one if asked to."""
+    """Complete the task and, if requested, claim the next one."""
 
     claim_id: str
     artifact_ids: tuple[str, ...] = ()
@@ -142,10 +144,10 @@ class CompleteClaim(msgspec.Struct, frozen=True):
     semantic: str = "skipped"
     attempts: int = 1
     claim_next: ClaimNext | None = None
-    # Artifacts that come with the completion, and those that stand for required outputs which have none.
+    # Artifacts that come with the completion, and artifacts made from its `output` for required outputs without one.
     artifacts: tuple[AddArtifact, ...] = ()
     outputs: tuple[AddArtifact, ...] = ()
-    # Artifacts that are not marked as unverified, and whose bytes are elsewhere: they are older than the mark.
+    # Ids of artifacts without the unverified mark whose bytes are elsewhere: they are older than the mark.
     unseen: tuple[str, ...] = ()
 
 
@@ -159,7 +161,7 @@ class FailClaim(msgspec.Struct, frozen=True):
     claim_next: ClaimNext | None = None
 
 
-# What only the holder of a claim may ask for.
+# Commands that only the holder of a claim may send.
 HolderCommand = (
     StartClaim
     | ReleaseClaim
@@ -175,6 +177,7 @@ HolderCommand = (
 
 
 def claim_task(world: World, command: ClaimTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Claim one task; a claim that would only repeat an earlier outcome writes nothing."""
     agent = acting_agent(world, actor, command.agent_id)
     live = world.tasks.get(command.task_id)
     task = live or past.task(command.task_id)
@@ -185,31 +188,31 @@ def claim_task(world: World, command: ClaimTask, actor: Actor, now: int, ids: Id
     lease = command.lease_seconds or default_lease(world, task)
     own = task.state == "completed" and task.winner_agent_id == agent.agent_id
     if own and not ineligible(world, agent, task, lease, now)[0]:
-        # Nobody else won: there is no miss to record.
+        # No other agent won, so there is no miss to record.
         return Decision(answer={"reason": "completed_by_you", "detail": task.winner_claim_id})
-    told = _told(world, past, task, agent)
-    if told is not None and _as_before(told, world, task, agent, lease, now):
-        return Decision(repeat=told.sequence)
+    miss = _last_miss(world, past, task, agent)
+    if miss is not None and _same_outcome(miss, world, task, agent, lease, now):
+        return Decision(repeat=miss.sequence)
     attempted = _attempt(world, task, agent, actor, lease, ids)
     if live is not None:
         return Decision([attempted])
     return Decision([attempted, _settle_past(world, attempted, task, agent, max(0, lease), now)])
 
 
-def _told(world: World, past: Past, task: Task, agent: Agent) -> Miss | None:
-    """What the agent was told for this attempt, if it lost or was refused before."""
-    told = world.misses.get(task.task_id, {}).get(agent.agent_id)
-    if told is None:
-        told = past.told(task.task_id, agent.agent_id)
-    return told if told is not None and told.attempt == task.attempt else None
+def _last_miss(world: World, past: Past, task: Task, agent: Agent) -> Miss | None:
+    """The agent's last miss or rejection on this attempt, if any."""
+    miss = world.misses.get(task.task_id, {}).get(agent.agent_id)
+    if miss is None:
+        miss = past.last_miss(task.task_id, agent.agent_id)
+    return miss if miss is not None and miss.attempt == task.attempt else None
 
 
-def _as_before(told: Miss, world: World, task: Task, agent: Agent, lease: int, now: int) -> bool:
-    """True when the claim would end as the agent was told before: lost to the same winner, or refused alike."""
+def _same_outcome(miss: Miss, world: World, task: Task, agent: Agent, lease: int, now: int) -> bool:
+    """True when the claim would end as before: lost to the same winner, or refused for the same reason."""
     reason, detail = ineligible(world, agent, task, lease, now)
     if reason:
-        return (reason, detail) == (told.reason, told.detail)
-    return told.winning_claim_id != "" and told.winning_claim_id == task.winner_claim_id and not open_to(task, now)
+        return (reason, detail) == (miss.reason, miss.detail)
+    return miss.winning_claim_id != "" and miss.winning_claim_id == task.winner_claim_id and not open_to(task, now)
 
 
 def _attempt(world: World, task: Task, agent: Agent, actor: Actor, lease: int, ids: Ids) -> Draft:
@@ -217,17 +220,20 @@ def _attempt(world: World, task: Task, agent: Agent, actor: Actor, lease: int, i
         task_id=task.task_id,
         attempt=task.attempt,
         claim_id="clm_" + ids.ulid(),
-        # A lease that nobody can have is asked for on the record too, and rejected there.
+        # An impossible lease is recorded too, and rejected by the outcome.
         lease_seconds=max(0, lease),
     )
     wire_id = "wire_" + ids.ulid()
-    # A claim is the agent's own, also where a runner asks for it.
-    sender = f"agent:{agent.slug}" if actor.is_runner else actor.sender(world)
-    return Draft(payload, f"agent:{agent.agent_id}", task.context_id, sender, wire_id=wire_id)
+    return Draft(payload, f"agent:{agent.agent_id}", task.context_id, _claimant(world, agent, actor), wire_id=wire_id)
+
+
+def _claimant(world: World, agent: Agent, actor: Actor) -> str:
+    """The sender of a claim: the agent itself, even if a runner sends the request."""
+    return f"agent:{agent.slug}" if actor.is_runner else actor.sender(world)
 
 
 def _settle_past(world: World, attempted: Draft, task: Task, agent: Agent, lease: int, now: int) -> Draft:
-    """The outcome of a claim on a task that has left the world: its row tells what the world no longer can."""
+    """The outcome of a claim on a task that has left the world, decided by the task's row."""
     reason, detail = ineligible(world, agent, task, lease, now)
     claim_id = cast(TaskClaimAttempted, attempted.payload).claim_id
     payload: TaskClaimRejected | TaskClaimMissed
@@ -248,34 +254,36 @@ def _settle_past(world: World, attempted: Draft, task: Task, agent: Agent, lease
 
 
 def claim_next(world: World, command: ClaimNext, actor: Actor, now: int, ids: Ids) -> Decision:
+    """Claim the next tasks of a queue, or answer that there are none."""
     agent = acting_agent(world, actor, command.agent_id)
     queue = world.queues.get(command.queue_id)
     if queue is None:
         raise not_found("queue")
-    if not agent.active:
-        return Decision(answer={"status": "rejected", "reason": "inactive_agent"})
-    if command.lease_seconds and not SHORTEST_LEASE_SECONDS <= command.lease_seconds <= LONGEST_LEASE_SECONDS:
-        bounds = f"{SHORTEST_LEASE_SECONDS}-{LONGEST_LEASE_SECONDS}"
-        return Decision(answer={"status": "rejected", "reason": "invalid_lease", "detail": bounds})
-    room = queue.settings.max_live_claims - agent.live_claims
-    if room <= 0:
-        return Decision(answer={"status": "rejected", "reason": "policy", "detail": "live_claims"})
-    if cap := exhausted(world, agent, now):
-        return Decision(answer={"status": "rejected", "reason": "policy", "detail": f"cost_{cap}"})
-    if is_limited(agent, now):
-        return Decision(answer={"status": "rejected", "reason": "policy", "detail": "usage_limit"})
-    chosen = [] if queue.settings.paused else best_tasks(world, agent, queue.queue_id, min(command.count, room))
+    lease, count = command.lease_seconds, command.count
+    chosen, reason, detail = next_tasks(world, agent, queue, lease, count, now)
+    if reason:
+        answer = {"status": "rejected", "reason": reason}
+        return Decision(answer={**answer, "detail": detail} if detail else answer)
     if not chosen:
         return Decision(answer={"status": "no_tasks"})
-    drafts = []
-    for task in chosen:
-        lease = command.lease_seconds or default_lease(world, task)
-        drafts.append(_attempt(world, task, agent, actor, lease, ids))
-    return Decision(drafts)
+    if world.workspace.is_ordered:
+        return Decision([request_next(world, command, agent, actor)])
+    return Decision([_attempt(world, task, agent, actor, lease or default_lease(world, task), ids) for task in chosen])
+
+
+def request_next(world: World, command: ClaimNext, agent: Agent, actor: Actor) -> Draft:
+    """The request for the next tasks where a network provides the order: its place in the order decides."""
+    payload = QueueClaimRequested(
+        queue_id=command.queue_id,
+        agent_id=agent.agent_id,
+        lease_seconds=command.lease_seconds or None,
+        count=command.count if command.count > 1 else None,
+    )
+    return Draft(payload, f"agent:{agent.agent_id}", f"queue:{command.queue_id}", _claimant(world, agent, actor))
 
 
 def could_claim(world: World, agent_id: str, queue_id: str, requirement: Requirement) -> bool:
-    """True when a task that asks this much of an agent is one that claim-next would give it now."""
+    """True when claim-next would give the agent a task with these requirements now."""
     agent, queue = world.agents.get(agent_id), world.queues[queue_id]
     if agent is None or not agent.active or queue.settings.paused:
         return False
@@ -285,35 +293,8 @@ def could_claim(world: World, agent_id: str, queue_id: str, requirement: Require
     return set(agent.roles).issuperset(roles) and capabilities(world, agent).issuperset(able)
 
 
-def best_tasks(world: World, agent: Agent, queue_id: str, count: int) -> list[Task]:
-    """The agent's next tasks in a queue: by priority, then oldest first, among the sets it satisfies."""
-    sets = world.heaps.get(queue_id)
-    if not sets:
-        return []
-    roles, able = set(agent.roles), capabilities(world, agent)
-    heaps = [heap for key, heap in sets.items() if roles.issuperset(key[0]) and able.issuperset(key[1])]
-    if not heaps:
-        return []
-    if count == 1:
-        # The best of each set is a true offer.
-        best = heaps[0][0] if len(heaps) == 1 else min([heap[0] for heap in heaps])
-        return [world.tasks[best[2]]]
-    # What is passed over here is no longer true, and is dropped by the fold of the attempts that follow.
-    true = (entry[2] for entry in in_order(heaps) if world.is_offer(entry))
-    chosen: dict[str, Task] = {}
-    for task_id in true:
-        chosen[task_id] = world.tasks[task_id]
-        if len(chosen) == count:
-            break
-    return [*chosen.values()]
-
-
-def default_lease(world: World, task: Task) -> int:
-    return task.lease_seconds or world.queues[task.queue_id].settings.lease_seconds
-
-
 def acting_agent(world: World, actor: Actor, agent_id: str) -> Agent:
-    """The agent the actor speaks for; another's is answered like a missing one."""
+    """The agent that the actor acts for; an agent of another key is reported as missing."""
     agent = world.agents.get(agent_id)
     if agent is None or not actor.may_act_as(agent_id):
         raise not_found("agent")
@@ -321,4 +302,5 @@ def acting_agent(world: World, actor: Actor, agent_id: str) -> Agent:
 
 
 def stream(task: Task) -> str:
+    """The stream of the task's current attempt."""
     return task_stream(task.task_id, task.attempt)

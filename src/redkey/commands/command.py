@@ -1,8 +1,8 @@
-"""Every command, as one type: what a caller may ask of a workspace."""
+"""Every command in one type: what a caller may ask of a workspace."""
 
 from __future__ import annotations
 
-from redkey.commands import claims, policies, registry, tasks, webhooks, workflows
+from redkey.commands import claims, policies, projects, registry, tasks, webhooks, workflows
 
 # Commands that set up a workspace.
 RegistryCommand = (
@@ -10,10 +10,14 @@ RegistryCommand = (
     | policies.RaiseRules
     | policies.AddParty
     | policies.RemoveParty
+    | policies.AssignTopic
+    | policies.RetireTopic
     | webhooks.SetWebhook
     | webhooks.RemoveWebhook
     | webhooks.SetPush
     | webhooks.RemovePush
+    | projects.CreateProject
+    | projects.ChangeProject
     | registry.CreateWorkspace
     | registry.CreateKey
     | registry.RevokeKey

@@ -1,10 +1,23 @@
-"""Decide: one command against the world of its place in the order."""
+"""Decide one command against the world at its place in the order."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from redkey.commands import claims, holds, policies, registry, tasks, webhooks, workflows
+from redkey.commands import (
+    artifacts,
+    claims,
+    completion,
+    decide_agents,
+    decide_workspace,
+    holds,
+    policies,
+    projects,
+    registry,
+    tasks,
+    webhooks,
+    workflows,
+)
 from redkey.commands.actor import Actor
 from redkey.commands.command import Command, RegistryCommand
 from redkey.commands.decision import Decision
@@ -17,7 +30,7 @@ def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, pas
     """Decide a command: return the wires it writes, or an answer that writes nothing; raise Refused. Changes nothing.
 
     There is one case for each command, the most frequent first, and mypy reports a missing one. `past` holds what the
-    decision needs of tasks and claims that have left the world (`wanted` says what that is).
+    decision needs to know of tasks and claims that have left the world (see `wanted`).
     """
     c = command
     if type(c) is claims.ClaimNext:
@@ -25,7 +38,7 @@ def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, pas
     if type(c) is tasks.CreateTask:
         return tasks.create(world, c, actor, now, ids, past)
     if type(c) is claims.CompleteClaim:
-        return holds.complete(world, c, actor, now, ids, past)
+        return completion.complete(world, c, actor, now, ids, past)
     if type(c) is claims.ClaimTask:
         return claims.claim_task(world, c, actor, now, ids, past)
     if type(c) is claims.StartClaim:
@@ -33,7 +46,7 @@ def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, pas
     if type(c) is claims.HeartbeatClaim:
         return holds.heartbeat(world, c, actor, now, ids, past)
     if type(c) is claims.AddArtifact:
-        return holds.add_artifact(world, c, actor, now, ids, past)
+        return artifacts.add_artifact(world, c, actor, now, ids, past)
     if type(c) is workflows.StartWorkflow:
         return workflows.start(world, c, actor, now, ids)
     if type(c) is workflows.PublishDefinition:
@@ -49,7 +62,7 @@ def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, pas
     if type(c) is claims.ReportProgress:
         return holds.report_progress(world, c, actor, now, ids, past)
     if type(c) is claims.FailClaim:
-        return holds.fail(world, c, actor, now, ids, past)
+        return completion.fail(world, c, actor, now, ids, past)
     if type(c) is tasks.CancelTask:
         return tasks.cancel(world, c, actor, now, ids, past)
     if type(c) is tasks.RetryTask:
@@ -76,7 +89,7 @@ def decide(world: World, command: Command, actor: Actor, now: int, ids: Ids, pas
 def _decide_registry(world: World, c: RegistryCommand, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
     """Decide a command that sets up the workspace: agents, roles, queues, keys, policies, credits, messages."""
     if type(c) is registry.CreateWorkspace:
-        return registry.create_workspace(world, c, actor, now, ids)
+        return decide_workspace.create_workspace(world, c, actor, now, ids)
     if type(c) is policies.SetPolicy:
         return policies.set_policy(world, c, actor, now, ids)
     if type(c) is policies.RaiseRules:
@@ -85,6 +98,10 @@ def _decide_registry(world: World, c: RegistryCommand, actor: Actor, now: int, i
         return policies.add_party(world, c, actor, now, ids)
     if type(c) is policies.RemoveParty:
         return policies.remove_party(world, c, actor, now, ids)
+    if type(c) is policies.AssignTopic:
+        return policies.assign_topic(world, c, actor, now, ids)
+    if type(c) is policies.RetireTopic:
+        return policies.retire_topic(world, c, actor, now, ids)
     if (
         type(c) is webhooks.SetWebhook
         or type(c) is webhooks.RemoveWebhook
@@ -92,40 +109,42 @@ def _decide_registry(world: World, c: RegistryCommand, actor: Actor, now: int, i
         or type(c) is webhooks.RemovePush
     ):
         return webhooks.decide_webhook(world, c, actor)
+    if type(c) is projects.CreateProject or type(c) is projects.ChangeProject:
+        return projects.decide_project(world, c, actor)
     if type(c) is registry.CreateKey:
-        return registry.create_key(world, c, actor, now, ids)
+        return decide_workspace.create_key(world, c, actor, now, ids)
     if type(c) is registry.RevokeKey:
-        return registry.revoke_key(world, c, actor, now, ids)
+        return decide_workspace.revoke_key(world, c, actor, now, ids)
     if type(c) is registry.RegisterAgent:
-        return registry.register_agent(world, c, actor, now, ids)
+        return decide_agents.register_agent(world, c, actor, now, ids)
     if type(c) is registry.UpdateAgent:
-        return registry.update_agent(world, c, actor, now, ids)
+        return decide_agents.update_agent(world, c, actor, now, ids)
     if type(c) is registry.DeactivateAgent:
-        return registry.deactivate_agent(world, c, actor, now, ids)
+        return decide_agents.deactivate_agent(world, c, actor, now, ids)
     if type(c) is registry.HeartbeatAgent:
-        return registry.heartbeat_agent(world, c, actor, now, ids)
+        return decide_agents.heartbeat_agent(world, c, actor, now, ids)
     if type(c) is registry.CreateRole:
-        return registry.create_role(world, c, actor, now, ids)
+        return decide_agents.create_role(world, c, actor, now, ids)
     if type(c) is registry.UpdateRole:
-        return registry.update_role(world, c, actor, now, ids)
+        return decide_agents.update_role(world, c, actor, now, ids)
     if type(c) is registry.RemoveRole:
-        return registry.remove_role(world, c, actor, now, ids)
+        return decide_agents.remove_role(world, c, actor, now, ids)
     if type(c) is registry.GrantRole:
-        return registry.grant_role(world, c, actor, now, ids)
+        return decide_agents.grant_role(world, c, actor, now, ids)
     if type(c) is registry.RevokeRole:
-        return registry.revoke_role(world, c, actor, now, ids)
+        return decide_agents.revoke_role(world, c, actor, now, ids)
     if type(c) is registry.CreateQueue:
-        return registry.create_queue(world, c, actor, now, ids)
+        return decide_workspace.create_queue(world, c, actor, now, ids)
     if type(c) is registry.UpdateQueue:
-        return registry.update_queue(world, c, actor, now, ids)
+        return decide_workspace.update_queue(world, c, actor, now, ids)
     if type(c) is registry.GrantCredits:
-        return registry.grant_credits(world, c, actor, now, ids)
+        return decide_workspace.grant_credits(world, c, actor, now, ids)
     if type(c) is registry.PriceCredits:
-        return registry.price_credits(world, c, actor, now, ids)
+        return decide_workspace.price_credits(world, c, actor, now, ids)
     if type(c) is registry.EraseContent:
-        return registry.erase_content(world, c, actor, now, ids)
+        return decide_workspace.erase_content(world, c, actor, now, ids)
     if type(c) is registry.SendMessage:
-        return registry.send_message(world, c, actor, now, ids, past)
+        return decide_workspace.send_message(world, c, actor, now, ids, past)
     if type(c) is registry.ReadMessage:
-        return registry.read_message(world, c, actor, now, ids, past)
+        return decide_workspace.read_message(world, c, actor, now, ids, past)
     assert_never(c)

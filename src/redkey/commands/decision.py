@@ -1,4 +1,4 @@
-"""What deciding gives: drafts to record, or a record that is the answer already, or an answer that writes nothing."""
+"""The result of a decision: drafts to record, an earlier record that is the answer, or an answer without a record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY_REUSED = "idempotency_key_reused"
 
 
 class Decision(msgspec.Struct):
-    """Drafts to append; or `repeat`, the sequence of the event that answers; or `answer`, which nothing records."""
+    """Drafts to append; or `repeat`, the sequence of the event that answers; or `answer`, which is not recorded."""
 
     drafts: list[Draft] = []
     repeat: int = 0
@@ -38,7 +38,7 @@ class Refused(RedKeyError):
         retry_seconds: int = 0,
         **members: object,
     ) -> None:
-        """`findings` is all that is wrong with the request; `retry_seconds` when it may succeed later."""
+        """`findings` lists all errors of the request; `retry_seconds` says when it may succeed."""
         super().__init__(detail, code=code, pointer=pointer or (findings[0].pointer if findings else ""))
         self.status, self.retry_seconds = status, retry_seconds
         self.members = members
@@ -49,31 +49,31 @@ class Refused(RedKeyError):
 
 
 def wrong(code: str, pointer: str, message: str) -> Refused:
-    """One thing wrong with a request, under its own code."""
+    """Refuse a request for one error, with its own code."""
     detail = f"{message[:1].upper()}{message[1:]}."
     return Refused(422, code, detail, findings=[Finding(code, pointer, message)])
 
 
 def invalid(findings: Sequence[Finding]) -> Refused:
-    """Everything wrong with a request, at once."""
+    """Refuse a request with all its errors at once."""
     count = len(findings)
-    detail = findings[0].message if count == 1 else f"{count} things are wrong with the request; see errors."
+    detail = findings[0].message if count == 1 else f"The request has {count} errors; see `errors`."
     return Refused(422, "invalid", detail, findings=findings)
 
 
 def not_found(what: str) -> Refused:
-    """One answer for what is missing and for what belongs to another workspace: it tells nothing of either."""
+    """The same answer for a missing thing and for one of another workspace, so that it reveals neither."""
     return Refused(404, f"{what}_not_found", f"There is no such {what} in this workspace.")
 
 
 def key_reused() -> Refused:
-    """A key that was used for another request."""
+    """Refuse an idempotency key that was used for another request."""
     detail = "This idempotency key was used with another body; use a new key for a new request."
     return Refused(422, KEY_REUSED, detail)
 
 
 def key_expired(event_id: str = "") -> Refused:
-    """A key whose request was answered before the idempotency window; `event_id` names what it recorded."""
+    """Refuse a key whose request is older than the idempotency window; `event_id` names the event it recorded."""
     detail = "This idempotency key was used before, and its answer is no longer kept."
     if not event_id:
         return Refused(410, KEY_EXPIRED, detail)

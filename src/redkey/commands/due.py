@@ -1,25 +1,28 @@
-"""What is due: the wires that follow from the records so far, and from the time. Pure; any server may run it.
+"""The wires that are due: those that follow from the records so far, and from time. Any server may compute them.
 
-Ids come from the cause, so a second copy of the same consequence is void. Outcomes of claims come when all else
-that follows is settled, in the order of the attempts.
+Ids are derived from causes, so a second copy of the same wire is void. Outcomes of claims come after all other
+consequences, in the order of the attempts.
 """
 
 from __future__ import annotations
 
 from redkey.commands.claims import stream
 from redkey.commands.draft import Draft, derived_id
+from redkey.reducers.claim import ATTEMPT
 from redkey.reducers.entities import PRIORITIES, Pending, Task
 from redkey.reducers.task import retries
 from redkey.reducers.world import SECOND, World, in_order
 from redkey.wire.events import (
     AgentLost,
     AnyPayload,
+    ArtifactSuperseded,
     GateOpened,
     GateRejected,
     InboxSent,
     Ref,
     TaskAvailable,
     TaskCancelled,
+    TaskClaimAttempted,
     TaskClaimed,
     TaskClaimMissed,
     TaskClaimRejected,
@@ -31,16 +34,17 @@ from redkey.wire.events import (
     WorkflowFailed,
 )
 from redkey.wire.ids import task_stream
+from redkey.wire.rules import ENTRIES_LIMIT
 from redkey.wire.times import write_time
 
 
 def due(world: World, now: int) -> list[Draft]:
-    """The next wires that follow from records or from time; fold them and ask again until there are none."""
+    """The next wires that follow from records or time; fold them and call again until there are none."""
     return follow_ups(world) or _timed(world, now)
 
 
 def follow_ups(world: World) -> list[Draft]:
-    """The next wires that follow from the records alone; fold them and ask again until there are none."""
+    """The next wires that follow from records alone; fold them and call again until there are none."""
     if world.agenda:
         return [_consequence(world, kind, subject, cause) for (kind, subject), cause in world.agenda.items()]
     if not world.pending:
@@ -49,18 +53,18 @@ def follow_ups(world: World) -> list[Draft]:
 
 
 def next_time(world: World) -> int:
-    """When something may be due next; 0 when nothing will be."""
+    """When a timer is due next; 0 when there is none."""
     return world.timers[0][0] if world.timers else 0
 
 
 def _waits(world: World, pending: Pending) -> bool:
-    """True while an attempt that came before has the task reserved: who lost to it is told once it has won."""
+    """True while an earlier attempt has the task reserved: the losers get their outcome after it has won."""
     task = world.tasks.get(pending.task_id)
     return task is not None and not pending.reason and task.reserved not in ("", pending.claim_id)
 
 
 def outcome(world: World, pending: Pending) -> Draft:
-    """The wire that settles an attempt."""
+    """The wire that settles a claim attempt."""
     task = world.tasks.get(pending.task_id)
     if pending.reason or task is None:
         return _reject(pending, task, pending.reason or "task_not_available", pending.detail)
@@ -118,12 +122,26 @@ def _consequence(world: World, kind: str, subject: str, cause: str) -> Draft:
         return _retry(task, cause)
     if kind == "cancel":
         return _follow(task, TaskCancelled(cause="workflow_cancelled"), cause)
+    if kind.startswith("superseded:"):
+        return _next_version(task, kind, cause)
     if kind == "gate":
         return _open_gate(world, task, cause)
+    if kind.startswith(ATTEMPT):
+        return _attempt(task, kind, cause)
     if kind.startswith(("mail:", "gate-mail:")):
         return _mail(world, task, kind.partition(":")[2], cause, gate=kind.startswith("gate"))
-    # dependency_failed and lease_losses: failures that no holder reports bear their own name.
+    # dependency_failed and lease_losses: failures that no holder reports; the failure kind is the agenda kind.
     return _follow(task, TaskFailed(kind=kind, retry=retries(task, kind)), cause)
+
+
+def _attempt(task: Task, kind: str, cause: str) -> Draft:
+    """The claim attempt that follows from an agent's request for the next task of a queue."""
+    _, agent_id, lease_seconds = kind.split(":")
+    wire_id = derived_id(cause, "task.claim_attempted", task.task_id)
+    payload = TaskClaimAttempted(
+        task_id=task.task_id, attempt=task.attempt, claim_id="clm_" + wire_id[5:], lease_seconds=int(lease_seconds)
+    )
+    return Draft(payload, f"agent:{agent_id}", task.context_id, causation_id=cause, wire_id=wire_id)
 
 
 def _follow(task: Task, payload: AnyPayload, cause: str) -> Draft:
@@ -132,8 +150,19 @@ def _follow(task: Task, payload: AnyPayload, cause: str) -> Draft:
     return Draft(payload, where, task.context_id, causation_id=cause, wire_id=wire_id)
 
 
+def _next_version(task: Task, kind: str, cause: str) -> Draft:
+    """Record that an artifact's version was replaced by the next one; each version has one number on its stream."""
+    _, artifact_id, version, by_version = kind.split(":")
+    payload = ArtifactSuperseded(
+        version=int(version), by_version=int(by_version), task_id=task.task_id, attempt=task.attempt
+    )
+    where = f"artifact:{artifact_id}"
+    wire_id = derived_id(cause, payload.TYPE, where)
+    return Draft(payload, where, task.context_id, causation_id=cause, wire_id=wire_id, stream_seq=int(version))
+
+
 def _expiry(task: Task, cause: str = "") -> Draft:
-    """The end of a lease has one id, whether time or another's attempt brings it up."""
+    """Record the end of a lease; the id is the same whether time or another agent's claim causes it."""
     where = stream(task)
     wire_id = derived_id(task.claim_id, f"task.lease_expired:{task.lease_expires_at}", where)
     payload = TaskLeaseExpired(claim_id=task.claim_id)
@@ -146,7 +175,7 @@ def _retry(task: Task, cause: str) -> Draft:
 
 
 def another_attempt(task: Task, *, sender: str = "system", causation_id: str = "", wire_id: str = "") -> Draft:
-    """A task's next attempt: the same task, tried again."""
+    """The wire that creates a task's next attempt."""
     inline = not task.workflow_id and not task.structure_sha256
     payload = TaskCreated(
         queue_id=task.queue_id,
@@ -175,13 +204,21 @@ def another_attempt(task: Task, *, sender: str = "system", causation_id: str = "
         sender,
         causation_id=causation_id,
         wire_id=wire_id,
-        reference_task_ids=task.reference_task_ids,
+        reference_task_ids=task.reference_task_ids if _fit_on_wire(task) else (),
         parent_task_id=task.parent_task_id,
+        correlation_id=task.correlation_id,
+        extensions=task.extensions,
+        inherits=True,
     )
 
 
+def _fit_on_wire(task: Task) -> bool:
+    """Whether the references of a task fit on a wire; if not, its structure lists them."""
+    return len(task.reference_task_ids) + (task.parent_task_id != "") <= ENTRIES_LIMIT
+
+
 def _open(world: World, subject: str, cause: str) -> Draft:
-    """A task of a plan opens; the run and its own id make its id, so that no server opens it twice."""
+    """Open a task of a plan; its id is derived from the run, so that no two servers open it twice."""
     workflow_id, _, index = subject.rpartition("/")
     run = world.runs[workflow_id]
     planned, workflow = run.plan.tasks[int(index)], run.workflow
@@ -194,11 +231,19 @@ def _open(world: World, subject: str, cause: str) -> Draft:
         plan_task=planned.id,
     )
     wire_id = derived_id(cause, payload.TYPE, where)
-    return Draft(payload, where, f"workflow:{workflow_id}", causation_id=cause, wire_id=wire_id)
+    return Draft(
+        payload,
+        where,
+        f"workflow:{workflow_id}",
+        causation_id=cause,
+        wire_id=wire_id,
+        correlation_id=workflow.correlation_id,
+        inherits=True,
+    )
 
 
 def plan_task_id(workflow_id: str, key: str) -> str:
-    """The id that a plan's task has in a run."""
+    """The id of a plan's task in a run."""
     return "task_" + derived_id(workflow_id, "task", key)[5:]
 
 
@@ -223,7 +268,7 @@ def _open_gate(world: World, task: Task, cause: str) -> Draft:
 
 def _mail(world: World, task: Task, to: str, cause: str, *, gate: bool = False) -> Draft:
     wire_id = derived_id(cause, "inbox.sent", to)
-    told = not gate and task.reason_sha256 != ""
+    has_reason = not gate and task.reason_sha256 != ""
     payload = InboxSent(
         message_id="msg_" + wire_id[5:],
         to=to,
@@ -231,31 +276,31 @@ def _mail(world: World, task: Task, to: str, cause: str, *, gate: bool = False) 
         message_type="exec.gate" if gate else "task.blocked",
         ref_task_id=task.task_id,
         body_ref=Ref(
-            bytes=task.reason_bytes if told else task.content_bytes,
-            sha256=task.reason_sha256 if told else task.content_sha256,
+            bytes=task.reason_bytes if has_reason else task.content_bytes,
+            sha256=task.reason_sha256 if has_reason else task.content_sha256,
         ),
         action_required=True,
     )
     where = to if to.startswith("agent:") else f"workspace:{world.workspace.workspace_id}"
-    # A gate's deadline is brought by time and has no wire for its cause.
+    # A reminder at a gate's deadline is caused by time and has no causing wire.
     caused_by = cause if cause.startswith("wire_") else ""
     return Draft(payload, where, task.context_id, causation_id=caused_by, wire_id=wire_id)
 
 
 def _timed(world: World, now: int) -> list[Draft]:
-    """What time has brought. A timer holds no more once the wire that it brings is folded."""
+    """The wires of timers that are due. Folding a timer's wire makes the timer stale."""
     if not world.timers or world.timers[0][0] > now:
         return []
     drafts: list[Draft] = []
-    named: set[str] = set()
+    keys: set[str] = set()
     for timer in in_order([world.timers]):
         when, kind, key = timer
-        # One wire for each thing: what comes next for it depends on what this one does.
-        if when > now or key in named:
+        # At most one wire for each key: what is due next for it depends on this one.
+        if when > now or key in keys:
             break
         if world.is_due(timer, now):
             drafts.append(_TIMED[kind](world, key))
-            named.add(key)
+            keys.add(key)
     return drafts
 
 
@@ -269,8 +314,14 @@ def _deadline_over(world: World, task_id: str) -> Draft:
     return Draft(TaskFailed(kind="deadline", retry=False), stream(task), task.context_id, wire_id=wire_id)
 
 
+def _pause_over(world: World, task_id: str) -> Draft:
+    task = world.tasks[task_id]
+    wire_id = derived_id(task.task_id, "task.available:opens", stream(task))
+    return Draft(TaskAvailable(), stream(task), task.context_id, wire_id=wire_id)
+
+
 def _gate_over(world: World, gate_id: str) -> Draft:
-    """Nobody decided in time: the gate is rejected, or held open while the humans are told once more."""
+    """The gate's deadline passed: reject it, or keep it open and remind the humans."""
     gate = world.gates[gate_id]
     task = world.tasks[gate.task_id]
     if gate.on_deadline == "hold":
@@ -286,4 +337,10 @@ def _silent(world: World, agent_id: str) -> Draft:
     return Draft(AgentLost(), f"agent:{agent_id}", context, wire_id=wire_id)
 
 
-_TIMED = {"lease": _lease_over, "deadline": _deadline_over, "gate": _gate_over, "lost": _silent}
+_TIMED = {
+    "lease": _lease_over,
+    "deadline": _deadline_over,
+    "gate": _gate_over,
+    "lost": _silent,
+    "opens": _pause_over,
+}

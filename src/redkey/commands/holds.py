@@ -1,7 +1,8 @@
-"""Holds: what the holder of a task may do with it: start, heartbeat, release, block, artifacts, plan, complete, fail.
+"""Holds: what the holder of a task may do with it: start, heartbeat, release, block, plan, report.
 
-The fence is here: every act of a holder names its claim, and only the attempt's current claim may write. A late
-holder whose task nobody took since gets it back first, on the record. How a hold is won is `claims`'s.
+Every act of a holder names its claim, and only the attempt's current claim may write; `holding` checks that. A late
+holder gets its task back first, with a record of it, if no other agent has claimed it. `claims` decides who gets a
+hold; `completion` ends one.
 """
 
 from __future__ import annotations
@@ -10,47 +11,28 @@ import msgspec
 
 from redkey.commands.actor import Actor
 from redkey.commands.claims import (
-    AddArtifact,
     BlockClaim,
-    ClaimNext,
-    CompleteClaim,
-    FailClaim,
     HeartbeatClaim,
     PlanClaim,
     ReleaseClaim,
     ReportProgress,
     ReportUsage,
     StartClaim,
-    acting_agent,
     stream,
 )
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
 from redkey.commands.policies import check_rules
-from redkey.ledger.content import ref
-from redkey.ledger.ports import Content
-from redkey.reducers.claim import CLAIM_LIFE_NANOSECONDS, lease_end
-from redkey.reducers.entities import Agent, Artifact, Task
-from redkey.reducers.outputs import (
-    ALLOW,
-    INLINE_LIMIT,
-    NAMING_RULES,
-    manifest,
-    missing_outputs,
-    unverified_outputs,
-    unverified_places,
-)
+from redkey.reducers.claim import lease_end
+from redkey.reducers.entities import Agent, Task
 from redkey.reducers.progress import PROGRESS_RULES, wait_nanoseconds
-from redkey.reducers.spending import NANO, SPENDING_RULES, nano_usd
-from redkey.reducers.task import retries
+from redkey.reducers.spending import SPENDING_RULES
+from redkey.reducers.task import LINEAGE_RULES
 from redkey.reducers.world import SECOND, World
 from redkey.wire.events import (
     AnyPayload,
-    ArtifactReady,
     TaskBlocked,
-    TaskComplete,
-    TaskFailed,
     TaskLeaseExtended,
     TaskPlanCreated,
     TaskProgress,
@@ -58,30 +40,24 @@ from redkey.wire.events import (
     TaskStalled,
     TaskStarted,
     TaskUsageReported,
-    TaskVerification,
 )
 from redkey.wire.times import write_time
 
-# So many artifact ids stood on a wire before completions had manifests.
-_FIRST_RULES_LIMIT = 6
-# Every artifact stands in its task's row, which is written with each of them.
-ARTIFACTS_LIMIT = 256
-# Artifacts name their agent from these rules on.
-_ARTIFACT_AGENT_RULES = 2
-
 
 class Hold(msgspec.Struct):
-    """A holder's standing: its task, and the drafts that take an expired hold up again."""
+    """A holder's current hold: its task, and the drafts that resume it if its lease expired."""
 
     task: Task
     agent: Agent
     drafts: list[Draft]
+    # The wire that the holder's act follows from; empty when unknown.
+    cause: str
 
 
-def holding(world: World, past: Past, actor: Actor, claim_id: str, now: int, *, idle: bool = False) -> Hold:
-    """The fence: the task this claim holds now, or a refusal that says what became of it.
+def holding(world: World, past: Past, actor: Actor, claim_id: str, now: int, ids: Ids, *, idle: bool = False) -> Hold:
+    """Return the hold of a claim, or refuse and say what became of it.
 
-    An agent that was deactivated may give back what it holds (`idle`), and nothing else.
+    With `idle`, an agent that was deactivated may still release its claim; it may do nothing else.
     """
     task = world.tasks.get(world.claims.get(claim_id, ""))
     if task is not None:
@@ -89,36 +65,38 @@ def holding(world: World, past: Past, actor: Actor, claim_id: str, now: int, *, 
         if not agent.active and not idle:
             detail = "The agent is deactivated; it may only release what it holds: POST /claims/{}/release."
             raise Refused(409, "inactive_agent", detail.format(claim_id))
-        return Hold(task, agent, [])
+        return Hold(task, agent, [], task.moved_by)
     late = world.tasks.get(world.expired.get(claim_id, ""))
     if late is not None and lease_end(late, now) > now:
-        return _reacquire(world, actor, claim_id, late, now)
+        return _reacquire(world, actor, claim_id, late, now, ids)
     raise _ended(world, past, actor, claim_id)
 
 
 def _holder(world: World, actor: Actor, claim_id: str, agent_id: str) -> Agent:
-    """The agent whose claim it is; a claim of another is answered like a missing one."""
+    """The agent of a claim; a claim of another key's agent is reported as missing."""
     if not actor.may_act_as(agent_id):
         raise not_found("claim")
     return world.agents[agent_id]
 
 
-def _reacquire(world: World, actor: Actor, claim_id: str, task: Task, now: int) -> Hold:
-    """Nobody took the task since the lease expired: its last holder goes on, on the record."""
+def _reacquire(world: World, actor: Actor, claim_id: str, task: Task, now: int, ids: Ids) -> Hold:
+    """No other agent claimed the task since the lease expired: its last holder resumes, with a record of it."""
     agent = _holder(world, actor, claim_id, task.expired_agent_id)
     if not agent.active:
-        raise Refused(409, "inactive_agent", "The agent is deactivated, and its lease has run out.")
+        raise Refused(409, "inactive_agent", "The agent is deactivated, and its lease has expired.")
     payload = TaskLeaseExtended(
         claim_id=claim_id,
         agent_id=agent.agent_id,
         lease_expires_at=write_time(lease_end(task, now)),
         reacquired=True,
     )
-    return Hold(task, agent, [Draft(payload, stream(task), task.context_id, actor.sender(world), leads=True)])
+    wire_id = "wire_" + ids.ulid() if world.workspace.rules >= LINEAGE_RULES else ""
+    taken = Draft(payload, stream(task), task.context_id, actor.sender(world), wire_id=wire_id, leads=True)
+    return Hold(task, agent, [taken], wire_id)
 
 
 def _ended(world: World, past: Past, actor: Actor, claim_id: str) -> Refused:
-    """Why a claim that holds nothing cannot act."""
+    """Why a claim without a hold cannot act."""
     task = _task_of_past_claim(world, past, actor, claim_id)
     if task.ended_at and task.winner_claim_id == claim_id:
         return Refused(409, "already_terminal", f"The task is {task.state}; a terminal task does not change.")
@@ -136,30 +114,34 @@ def _task_of_past_claim(world: World, past: Past, actor: Actor, claim_id: str) -
     return task
 
 
-def _on(world: World, actor: Actor, hold: Hold, payload: AnyPayload) -> Decision:
+def act(world: World, actor: Actor, hold: Hold, payload: AnyPayload) -> Decision:
+    """The decision for one act of a holder, on the stream of its attempt."""
     task = hold.task
-    return Decision([*hold.drafts, Draft(payload, stream(task), task.context_id, actor.sender(world))])
+    draft = Draft(payload, stream(task), task.context_id, actor.sender(world), causation_id=hold.cause)
+    return Decision([*hold.drafts, draft])
 
 
 def start(world: World, command: StartClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now)
+    """Start the work; once per claim."""
+    hold = holding(world, past, actor, command.claim_id, now, ids)
     if hold.task.state == "working" or hold.task.expired_state == "working":
-        raise Refused(409, "already_started", "This claim has been started before.")
-    return _on(world, actor, hold, TaskStarted(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
+        raise Refused(409, "already_started", "This claim was already started.")
+    return act(world, actor, hold, TaskStarted(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
 
 
 def release(world: World, command: ReleaseClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now, idle=True)
-    return _on(world, actor, hold, TaskReleased(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
+    """Release the task."""
+    hold = holding(world, past, actor, command.claim_id, now, ids, idle=True)
+    return act(world, actor, hold, TaskReleased(claim_id=command.claim_id, agent_id=hold.agent.agent_id))
 
 
 def heartbeat(world: World, command: HeartbeatClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    """Extend a hold of which less than half is left; else the durable deadline is the answer.
+    """Extend a lease of which less than half is left; otherwise answer with the recorded deadline.
 
-    To learn that the hold is gone is what heartbeats are for, so that is an answer here and no refusal.
+    A lost claim is an answer here and not a refusal, because heartbeats exist to find that out.
     """
     try:
-        hold = holding(world, past, actor, command.claim_id, now)
+        hold = holding(world, past, actor, command.claim_id, now, ids)
     except Refused as refused:
         if refused.code not in ("lease_lost", "already_terminal"):
             raise
@@ -175,27 +157,28 @@ def heartbeat(world: World, command: HeartbeatClaim, actor: Actor, now: int, ids
     if task.lease_expires_at - now >= task.lease_seconds_held * SECOND // 2 or until <= task.lease_expires_at:
         return Decision(answer={"state": "held", "lease_expires_at": task.lease_expires_at})
     payload = TaskLeaseExtended(claim_id=command.claim_id, agent_id=task.agent_id, lease_expires_at=write_time(until))
-    return _on(world, actor, hold, payload)
+    return act(world, actor, hold, payload)
 
 
 def _idle_seconds(task: Task, command: HeartbeatClaim, now: int) -> int:
-    """For how long the holder did nothing; a recorded progress report is activity, whoever sends the heartbeats."""
+    """How long the holder was idle; a recorded progress report counts as activity, no matter who sends heartbeats."""
     if not task.progress_at:
         return command.idle_seconds
     return min(command.idle_seconds, (now - task.progress_at) // SECOND)
 
 
 def _stall(world: World, actor: Actor, hold: Hold, command: HeartbeatClaim) -> Decision:
-    """The holder does nothing: open the hold to others. Its next act takes it up again if no other agent did."""
+    """The holder is idle: offer the task to others. Its next act resumes the hold if no other agent has claimed it."""
     if hold.drafts or world.workspace.rules < 2:
-        # It is open already, or its rules know no stall: then the lease runs out.
+        # The task is already offered, or its rules have no stall: the lease expires instead.
         return Decision(answer={"state": "stalled"})
     payload = TaskStalled(claim_id=command.claim_id, agent_id=hold.agent.agent_id, idle_seconds=command.idle_seconds)
-    return _on(world, actor, hold, payload)
+    return act(world, actor, hold, payload)
 
 
 def block(world: World, command: BlockClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now)
+    """Block the task and end the hold."""
+    hold = holding(world, past, actor, command.claim_id, now, ids)
     for dependency in command.depends_on:
         if dependency not in world.tasks or dependency == hold.task.task_id:
             raise Refused(422, "unknown_dependency", f"{dependency[:64]!r} is not another live task.", "/dependsOn")
@@ -207,75 +190,21 @@ def block(world: World, command: BlockClaim, actor: Actor, now: int, ids: Ids, p
         depends_on=command.depends_on or None,
         attempts=hold.task.attempt,
     )
-    return _on(world, actor, hold, payload)
-
-
-def add_artifact(world: World, command: AddArtifact, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now)
-    return Decision([*hold.drafts, _artifact_draft(world, actor, hold, _ready(world, hold.task, command))])
-
-
-def _ready(world: World, task: Task, command: AddArtifact, under: str = "") -> ArtifactReady:
-    """The record of an artifact of the attempt; `under` is where the artifact stands in the request."""
-    before = next((one for one in task.artifacts if one.artifact_id == command.artifact_id), None)
-    if before is None and not command.is_new:
-        raise Refused(422, "unknown_artifact", "This attempt has no such artifact.", f"{under}/artifactId")
-    if before is None and len(task.artifacts) >= ARTIFACTS_LIMIT:
-        detail = f"An attempt has at most {ARTIFACTS_LIMIT} artifacts; put more into a manifest artifact."
-        raise Refused(422, "artifacts_too_many", detail)
-    return ArtifactReady(
-        claim_id=command.claim_id,
-        artifact_id=command.artifact_id,
-        name=command.name,
-        version=before.version + 1 if before is not None else 1,
-        content_ref=command.content_ref,
-        sha256=command.sha256,
-        bytes=command.bytes,
-        readiness=command.readiness,
-        derived_from=command.derived_from or None,
-        unverified=True if command.unverified and world.workspace.rules >= NAMING_RULES else None,
-    )
-
-
-def _with_artifacts(world: World, task: Task, command: CompleteClaim) -> tuple[Task, list[ArtifactReady]]:
-    """The task as it is after the artifacts that come with its completion, and their records."""
-    records: list[ArtifactReady] = []
-    brought = [(f"/artifacts/{index}", one) for index, one in enumerate(command.artifacts)]
-    names = {one.name for one in task.ready_artifacts().values()}
-    names |= {one.name for _, one in brought if one.readiness != "draft"}
-    # What was added since the request came needs no substitute.
-    brought += [("/output", one) for one in command.outputs if one.name not in names]
-    for under, one in brought:
-        record = _ready(world, task, one, under)
-        records.append(record)
-        held = (one.sha256, one.bytes, one.content_ref.sha256)
-        added = Artifact(one.artifact_id, one.name, one.readiness, record.version, *held, record.unverified is not None)
-        others = tuple(other for other in task.artifacts if other.artifact_id != one.artifact_id)
-        task = msgspec.structs.replace(task, artifacts=(*others, added))
-    return task, records
-
-
-def _artifact_draft(world: World, actor: Actor, hold: Hold, record: ArtifactReady, *, leads: bool = False) -> Draft:
-    """Name the agent of an artifact. Sources may take all the room: then it is the sender, as it is of a claim."""
-    task, sender = hold.task, actor.sender(world)
-    if world.workspace.rules >= _ARTIFACT_AGENT_RULES and record.derived_from is None:
-        record = msgspec.structs.replace(record, agent_id=hold.agent.agent_id)
-    elif world.workspace.rules >= _ARTIFACT_AGENT_RULES and actor.is_runner:
-        sender = f"agent:{hold.agent.slug}"
-    return Draft(record, stream(task), task.context_id, sender, leads=leads)
+    return act(world, actor, hold, payload)
 
 
 def plan(world: World, command: PlanClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now)
+    """Record the holder's plan."""
+    hold = holding(world, past, actor, command.claim_id, now, ids)
     agent_id = hold.agent.agent_id
-    return _on(
+    return act(
         world, actor, hold, TaskPlanCreated(claim_id=command.claim_id, agent_id=agent_id, plan_ref=command.plan_ref)
     )
 
 
 def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    """One wire for each model; a report of nothing asks what the caps leave, and is not recorded."""
-    hold = holding(world, past, actor, command.claim_id, now)
+    """Record usage, one wire for each model. An empty report records nothing; its answer says what the caps leave."""
+    hold = holding(world, past, actor, command.claim_id, now, ids)
     task, agent = hold.task, hold.agent
     if not command.used:
         return Decision(answer={"task_id": task.task_id, "agent_id": agent.agent_id})
@@ -291,123 +220,28 @@ def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids
         )
         for used in command.used
     ]
-    sender = actor.sender(world)
-    return Decision([*hold.drafts, *(Draft(wire, stream(task), task.context_id, sender) for wire in wires)])
+    drafts = [Draft(wire, stream(task), task.context_id, actor.sender(world)) for wire in wires]
+    drafts[0].causation_id = hold.cause
+    return Decision([*hold.drafts, *drafts])
 
 
 def report_progress(world: World, command: ReportProgress, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    """Record how far the work has come, at most once in an interval; what comes sooner is answered, not recorded.
+    """Record progress, at most once per interval; an earlier report is answered but not recorded.
 
-    A report is only a word to those who watch, so too many of them, or rules that do not know them, are no refusal.
+    Progress is only information for watchers, so reports that come too often, or under old rules, are not refused.
     """
-    hold = holding(world, past, actor, command.claim_id, now)
+    hold = holding(world, past, actor, command.claim_id, now, ids)
     task = hold.task
-    told = {"task_id": task.task_id, "claim_id": command.claim_id}
+    answer = {"task_id": task.task_id, "claim_id": command.claim_id}
     if world.workspace.rules < PROGRESS_RULES:
-        return Decision(answer={**told, "reason": "rules_too_old"})
-    wait = wait_nanoseconds(task, now)
+        return Decision(answer={**answer, "reason": "rules_too_old"})
+    wait = wait_nanoseconds(world, task, now)
     if wait and not hold.drafts:
-        return Decision(answer={**told, "reason": "too_often", "wait_nanoseconds": wait})
+        return Decision(answer={**answer, "reason": "too_often", "wait_nanoseconds": wait})
     payload = TaskProgress(
         claim_id=command.claim_id,
         agent_id=hold.agent.agent_id,
         percent=command.percent,
         text_ref=command.text_ref,
     )
-    return _on(world, actor, hold, payload)
-
-
-def complete(world: World, command: CompleteClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now)
-    _check_next(world, actor, command.claim_next)
-    task, added = _with_artifacts(world, hold.task, command)
-    hold.drafts += [_artifact_draft(world, actor, hold, one, leads=True) for one in added]
-    outputs = _outputs(world, task, command)
-    duration = command.duration_seconds
-    if duration is None:
-        duration = max(0, now - (task.started_at or task.claimed_at) + SECOND // 2) // SECOND
-    reported = task.claim_nano_usd
-    if nano_usd(command.cost_usd) > reported and world.workspace.rules >= SPENDING_RULES:
-        # Costs count where they are reported, so the completion brings a report of what was not.
-        usage = TaskUsageReported(
-            claim_id=command.claim_id,
-            agent_id=hold.agent.agent_id,
-            cost_usd=(nano_usd(command.cost_usd) - reported) / NANO,
-        )
-        hold.drafts.append(Draft(usage, stream(task), task.context_id, actor.sender(world), leads=True))
-    payload = TaskComplete(
-        claim_id=command.claim_id,
-        agent_id=hold.agent.agent_id,
-        artifact_ids=outputs.named if outputs.manifest is None else (),
-        manifest_ref=None if outputs.manifest is None else ref(outputs.manifest),
-        unverified=outputs.unverified or None,
-        cost_usd=command.cost_usd,
-        duration_seconds=min(duration, CLAIM_LIFE_NANOSECONDS // SECOND),
-        verification=TaskVerification(mechanical="pass", semantic=command.semantic, attempts=command.attempts),
-        output_ref=command.output_ref,
-    )
-    decision = _on(world, actor, hold, payload)
-    if outputs.manifest is not None:
-        decision.drafts[-1].contents = (outputs.manifest,)
-    return decision
-
-
-class _Outputs(msgspec.Struct):
-    """The artifacts that a completion names, and the places of those that RedKey did not see."""
-
-    named: tuple[str, ...]
-    unverified: tuple[int, ...] = ()
-    # Names the artifacts when they are many.
-    manifest: Content | None = None
-
-
-def _outputs(world: World, task: Task, command: CompleteClaim) -> _Outputs:
-    """Name the artifacts of a completion: those that the caller lists, or all; and every required output."""
-    ready, rules = task.ready_artifacts(), world.workspace.rules
-    listed = command.artifact_ids or tuple(ready)
-    if rules < NAMING_RULES:
-        listed = command.artifact_ids or listed[:_FIRST_RULES_LIMIT]
-    else:
-        listed += tuple(key for key, one in ready.items() if one.name in task.outputs and key not in listed)
-    missing = missing_outputs(task.outputs, ready, listed, rules)
-    if missing:
-        detail = (
-            f"No ready artifact on this attempt for: {', '.join(missing[:8])}. Complete with `artifacts` or with an "
-            f"`output` that has a field of this name, or add it before: POST /claims/{command.claim_id}/artifacts."
-        )
-        raise Refused(422, "missing_artifact", detail, "/artifactIds")
-    if rules < NAMING_RULES:
-        return _Outputs(listed)
-    by_manifest = len(listed) > INLINE_LIMIT
-    named = tuple(sorted(ready)) if by_manifest else listed
-    judged = {
-        key: msgspec.structs.replace(one, unverified=True) if key in command.unseen else one
-        for key, one in ready.items()
-    }
-    doubtful = unverified_outputs(task.outputs, judged, named)
-    if doubtful and world.workspace.unverified_outputs != ALLOW:
-        names = ", ".join(doubtful[:8])
-        detail = f"RedKey did not see the bytes of these required outputs: {names}."
-        raise Refused(422, "unverified_artifact", detail, "/artifactIds")
-    return _Outputs(named, unverified_places(judged, named), manifest(ready) if by_manifest else None)
-
-
-def fail(world: World, command: FailClaim, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    hold = holding(world, past, actor, command.claim_id, now)
-    _check_next(world, actor, command.claim_next)
-    payload = TaskFailed(
-        claim_id=command.claim_id,
-        agent_id=hold.agent.agent_id,
-        kind=command.kind,
-        retry=retries(hold.task, command.kind),
-        reason_ref=command.reason_ref,
-    )
-    return _on(world, actor, hold, payload)
-
-
-def _check_next(world: World, actor: Actor, command: ClaimNext | None) -> None:
-    """A claim that is asked for with the end of a hold must be possible to ask for, or nothing is recorded."""
-    if command is not None:
-        acting_agent(world, actor, command.agent_id)
-        if command.queue_id not in world.queues:
-            raise not_found("queue")
+    return act(world, actor, hold, payload)

@@ -1,8 +1,8 @@
-"""What has left the world, as a decision is handed it: values, read before anything is decided.
+"""What a decision needs to know of things that have left the world, read before the decision.
 
-`wanted` says what a command needs of the past, whoever runs the unit reads that from rows and from the ledger
-(`services.past`), and the decision looks at nothing else. Reducers never ask: a fold sees the world and the record, so
-that it comes out the same wherever it runs.
+`wanted` lists what a command needs; the unit of work reads it from rows and the ledger (`services.past`) and passes it
+to the decision, which reads nothing else. Reducers never use it: a fold sees only the world and the record, so it has
+the same result everywhere.
 """
 
 from __future__ import annotations
@@ -16,35 +16,44 @@ from redkey.reducers.entities import Gate, Message, Miss, Task, Workflow
 
 
 class PastClaim(msgspec.Struct, frozen=True, gc=False):
-    """A claim that holds nothing now: whose it was, and on what."""
+    """A claim that holds nothing now: its agent and its task."""
 
     task_id: str
     agent_id: str
 
 
 class Wanted(msgspec.Struct, frozen=True, gc=False):
-    """What a decision needs of the past. A claim brings its task along."""
+    """What a decision needs of the past. The task of a claim is read with it."""
 
     tasks: tuple[str, ...] = ()
-    # With the tasks come those that they wait for.
+    # True to also read the tasks that these tasks wait for.
     upstream: bool = False
     claim_id: str = ""
-    # (task, agent): the last miss or rejection that the agent was told for the task.
-    told: tuple[str, str] | None = None
+    # (task, agent): read the agent's last miss or rejection on the task.
+    last_miss: tuple[str, str] | None = None
     message_id: str = ""
     workflow_id: str = ""
     gate_id: str = ""
+    # Artifacts that are to be replaced.
+    artifacts: tuple[str, ...] = ()
+
+
+class PastArtifact(msgspec.Struct, frozen=True, gc=False):
+    """The last version of an artifact, and the artifact that replaced it, if any."""
+
+    version: int
+    superseded_by: str = ""
 
 
 class Past(Protocol):
-    """Where decisions look for what is no longer live."""
+    """What decisions may read of things that are no longer live."""
 
     def task(self, task_id: str) -> Task | None: ...
 
     def claim(self, claim_id: str) -> PastClaim | None: ...
 
-    def told(self, task_id: str, agent_id: str) -> Miss | None:
-        """The last miss or rejection that an agent was told for a task."""
+    def last_miss(self, task_id: str, agent_id: str) -> Miss | None:
+        """The last miss or rejection of the agent on a task."""
         ...
 
     def message(self, message_id: str) -> Message | None: ...
@@ -53,9 +62,11 @@ class Past(Protocol):
 
     def gate(self, gate_id: str) -> Gate | None: ...
 
+    def artifact(self, artifact_id: str) -> PastArtifact | None: ...
+
 
 class Recalled(msgspec.Struct, frozen=True):
-    """What was read for one decision: None where there is nothing. To ask for what was not read is a fault of ours."""
+    """What was read for one decision; None means it does not exist. Reading a key that was not requested is a bug."""
 
     tasks: Mapping[str, Task | None] = {}
     claims: Mapping[str, PastClaim | None] = {}
@@ -63,6 +74,7 @@ class Recalled(msgspec.Struct, frozen=True):
     messages: Mapping[str, Message | None] = {}
     workflows: Mapping[str, Workflow | None] = {}
     gates: Mapping[str, Gate | None] = {}
+    artifacts: Mapping[str, PastArtifact | None] = {}
 
     def task(self, task_id: str) -> Task | None:
         return self.tasks[task_id]
@@ -70,7 +82,7 @@ class Recalled(msgspec.Struct, frozen=True):
     def claim(self, claim_id: str) -> PastClaim | None:
         return self.claims[claim_id]
 
-    def told(self, task_id: str, agent_id: str) -> Miss | None:
+    def last_miss(self, task_id: str, agent_id: str) -> Miss | None:
         return self.misses[task_id, agent_id]
 
     def message(self, message_id: str) -> Message | None:
@@ -82,9 +94,12 @@ class Recalled(msgspec.Struct, frozen=True):
     def gate(self, gate_id: str) -> Gate | None:
         return self.gates[gate_id]
 
+    def artifact(self, artifact_id: str) -> PastArtifact | None:
+        return self.artifacts[artifact_id]
+
 
 class NoPast:
-    """The past of a world that has forgotten nothing: one folded from its first record, a moment ago."""
+    """The past of a world that has dropped nothing, because it was just folded from its first record."""
 
     def task(self, task_id: str) -> Task | None:
         return None
@@ -92,7 +107,7 @@ class NoPast:
     def claim(self, claim_id: str) -> PastClaim | None:
         return None
 
-    def told(self, task_id: str, agent_id: str) -> Miss | None:
+    def last_miss(self, task_id: str, agent_id: str) -> Miss | None:
         return None
 
     def message(self, message_id: str) -> Message | None:
@@ -104,6 +119,9 @@ class NoPast:
     def gate(self, gate_id: str) -> Gate | None:
         return None
 
+    def artifact(self, artifact_id: str) -> PastArtifact | None:
+        return None
 
-# Of commands that need nothing of the past.
+
+# For commands that need nothing of the past.
 NOTHING = Recalled()

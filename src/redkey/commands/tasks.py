@@ -1,4 +1,4 @@
-"""Tasks as their owners see them: create, cancel, retry, unblock, messages, concerns."""
+"""Tasks: create, cancel, retry and unblock them; add messages and concerns."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.due import another_attempt
 from redkey.commands.past import Past
+from redkey.commands.policies import check_rules
 from redkey.reducers.entities import Task
 from redkey.reducers.task import is_done, is_hopeless, recipients, was_rejected
 from redkey.reducers.world import World
@@ -26,13 +27,15 @@ from redkey.wire.events import (
 )
 from redkey.wire.ids import task_stream
 
-# A claim for the next task looks at the best task of each set, so their number is what it costs.
+# Limits the requirement sets of a queue: claim-next looks at the best task of each set.
 REQUIREMENT_SETS_LIMIT = 1024
+# The first version of the workspace rules with pauses between attempts.
+RETRY_RULES = 2
 
 
 @final
 class CreateTask(msgspec.Struct, frozen=True):
-    """A simple role task. What does not fit on the wire comes as structure, with its ref."""
+    """Create a simple task for roles. What does not fit on the wire goes into a structure, with its ref."""
 
     task_id: str
     queue_id: str
@@ -48,7 +51,8 @@ class CreateTask(msgspec.Struct, frozen=True):
     max_attempts: int = 0
     reference_task_ids: tuple[str, ...] = ()
     parent_task_id: str = ""
-    # The run that the task belongs to beside its plan; its context is that of the run.
+    correlation_id: str = ""
+    # The run that the task joins beside its plan; its context is that of the run.
     workflow_id: str = ""
     structure: dict[str, Any] | None = None
     structure_ref: Ref | None = None
@@ -63,14 +67,14 @@ class CancelTask(msgspec.Struct, frozen=True):
 
 @final
 class RetryTask(msgspec.Struct, frozen=True):
-    """Begin another attempt at a failed or cancelled task."""
+    """Create another attempt at a failed or cancelled task."""
 
     task_id: str
 
 
 @final
 class UnblockTask(msgspec.Struct, frozen=True):
-    """Lift the block of a task, with an answer for its next holder."""
+    """End the block of a task, with an answer for its next holder."""
 
     task_id: str
     answer_ref: Ref | None = None
@@ -78,7 +82,7 @@ class UnblockTask(msgspec.Struct, frozen=True):
 
 @final
 class AddMessage(msgspec.Struct, frozen=True):
-    """Add a message to the talk about a task."""
+    """Add a message to the conversation about a task."""
 
     task_id: str
     message_id: str
@@ -97,12 +101,15 @@ class RaiseConcern(msgspec.Struct, frozen=True):
 
 
 def create(world: World, command: CreateTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Create a task."""
     queue = world.queues.get(command.queue_id)
     if queue is None:
         raise not_found("queue")
     if command.workflow_id and command.workflow_id not in world.runs:
         raise Refused(409, "workflow_ended", "This workflow has ended and takes no more tasks; start another one.")
     check_credits(world)
+    if command.structure is not None and "retry" in command.structure:
+        check_rules(world, RETRY_RULES)
     waits_for = [key for key in command.waits_for if _open_dependency(world, past, key)]
     for role in command.roles:
         if role not in world.roles:
@@ -111,7 +118,7 @@ def create(world: World, command: CreateTask, actor: Actor, now: int, ids: Ids, 
     if len(sets) >= REQUIREMENT_SETS_LIMIT and (command.roles, command.capabilities) not in sets:
         detail = f"The queue holds {len(sets)} different sets of roles and capabilities; use another queue for more."
         raise Refused(422, "requirement_sets_too_many", detail, "/requiredRoles")
-    # What is asked for stands on the wire, or in the structure that it names.
+    # The requirements are on the wire, or in the structure that it names.
     inline = command.structure_ref is None
     payload = TaskCreated(
         queue_id=command.queue_id,
@@ -133,13 +140,14 @@ def create(world: World, command: CreateTask, actor: Actor, now: int, ids: Ids, 
         actor.sender(world),
         reference_task_ids=command.reference_task_ids,
         parent_task_id=command.parent_task_id,
+        correlation_id=command.correlation_id,
         structure=command.structure,
     )
     return Decision([draft])
 
 
 def _open_dependency(world: World, past: Past, task_id: str) -> bool:
-    """True when the task must be waited for; one that failed long ago, or never was, cannot be."""
+    """True when the task is not done yet; a task that ended without success, or never existed, is refused."""
     if task_id in world.tasks:
         return not is_done(world, task_id)
     task = past.task(task_id)
@@ -149,7 +157,7 @@ def _open_dependency(world: World, past: Past, task_id: str) -> bool:
 
 
 def check_credits(world: World) -> None:
-    """An exhausted workspace gets no new work; what runs may finish."""
+    """Refuse new work in a workspace without credits; running work may finish."""
     workspace = world.workspace
     if workspace.credits_granted and workspace.credits_used >= workspace.credits_granted:
         detail = f"All {workspace.credits_granted} credits are used; ask an operator to grant more."
@@ -157,7 +165,7 @@ def check_credits(world: World) -> None:
 
 
 def any_task(world: World, past: Past, task_id: str) -> Task:
-    """The task as the world has it, or as its row has it since it left the world."""
+    """The task from the world or, if it has left the world, from its row."""
     task = world.tasks.get(task_id) or past.task(task_id)
     if task is None:
         raise not_found("task")
@@ -172,47 +180,54 @@ def _open_task(world: World, past: Past, task_id: str) -> Task:
 
 
 def cancel(world: World, command: CancelTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Cancel a task."""
     task = _open_task(world, past, command.task_id)
     return Decision([_on(task, TaskCancelled(cause="requested"), actor.sender(world))])
 
 
-def _on(task: Task, payload: AnyPayload, sender: str) -> Draft:
-    return Draft(payload, stream(task), task.context_id, sender)
+def _on(task: Task, payload: AnyPayload, sender: str, cause: str = "") -> Draft:
+    return Draft(payload, stream(task), task.context_id, sender, causation_id=cause)
 
 
 def retry(world: World, command: RetryTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Create another attempt at a task."""
     task = any_task(world, past, command.task_id)
     if task.state not in ("failed", "cancelled") and not was_rejected(task):
-        raise Refused(409, "not_failed", f"The task is {task.state}; only a failed or cancelled task is tried again.")
-    if task.workflow_id and task.workflow_id not in world.runs:
+        raise Refused(409, "not_failed", f"The task is {task.state}; only a failed or cancelled task can be retried.")
+    ended_with_run = task.cause == "workflow_cancelled"
+    if ended_with_run or (task.workflow_id and task.workflow_id not in world.runs):
         raise Refused(409, "workflow_ended", "Its workflow has ended; start another one.")
     for dependency in task.waits_for:
         upstream = world.tasks.get(dependency) or past.task(dependency)
         if upstream is not None and is_hopeless(upstream):
             raise Refused(409, "dependency_failed", f"It waits for {dependency}, which failed; retry that one first.")
     check_credits(world)
-    return Decision([another_attempt(task, sender=actor.sender(world))])
+    return Decision([another_attempt(task, sender=actor.sender(world), causation_id=task.moved_by)])
 
 
 def unblock(world: World, command: UnblockTask, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """End the block of a task."""
     task = _open_task(world, past, command.task_id)
     if task.state != "blocked":
         raise Refused(409, "not_blocked", f"The task is {task.state}, not blocked.")
     if actor.agent_id and f"agent:{actor.agent_id}" not in recipients(world, task.blocker_type):
-        raise Refused(403, "not_asked", "Only agents that were asked to lift this block may do so.")
-    return Decision([_on(task, TaskUnblocked(answer_ref=command.answer_ref), actor.sender(world))])
+        raise Refused(403, "not_asked", "Only agents that were notified of this block may unblock the task.")
+    payload = TaskUnblocked(answer_ref=command.answer_ref)
+    return Decision([_on(task, payload, actor.sender(world), task.moved_by)])
 
 
 def add_message(world: World, command: AddMessage, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Add a message to a task that has not ended."""
     task = _open_task(world, past, command.task_id)
     payload = MessageAdded(message_id=command.message_id, role=command.role, parts_ref=command.parts_ref)
     return Decision([_on(task, payload, actor.sender(world))])
 
 
 def raise_concern(world: World, command: RaiseConcern, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Record a concern about a task that an agent holds."""
     task = _open_task(world, past, command.task_id)
     if not task.claim_id:
-        raise Refused(409, "not_held", "A concern is about work in progress; nobody holds this task.")
+        raise Refused(409, "not_held", "No agent holds this task; a concern is about work in progress.")
     sender = actor.sender(world)
     payload = ReviewConcern(
         message_id=command.message_id, by=sender, severity=command.severity, concern_ref=command.concern_ref

@@ -1,4 +1,4 @@
-"""What a command needs of the past, told from the command and the world alone: read it, then decide."""
+"""What a command needs to know of the past, computed from the command and the world: read it, then decide."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _claimed_task(world: World, command: claims.ClaimTask) -> Wanted:
     task_id, agent_id = command.task_id, command.agent_id
     return Wanted(
         tasks=() if task_id in world.tasks else (task_id,),
-        told=None if agent_id in world.misses.get(task_id, ()) else (task_id, agent_id),
+        last_miss=None if agent_id in world.misses.get(task_id, ()) else (task_id, agent_id),
     )
 
 
@@ -33,9 +33,18 @@ def _held(world: World, command: claims.HolderCommand) -> Wanted | None:
     return None if command.claim_id in world.claims else Wanted(claim_id=command.claim_id)
 
 
+def _replacing(world: World, command: claims.AddArtifact | claims.CompleteClaim) -> Wanted | None:
+    added = (command,) if isinstance(command, claims.AddArtifact) else command.artifacts
+    replaced = tuple(artifact.supersedes for artifact in added if artifact.supersedes)
+    held = _held(world, command)
+    if not replaced:
+        return held
+    return Wanted(claim_id=held.claim_id if held is not None else "", artifacts=replaced)
+
+
 def _awaited(world: World, command: tasks.CreateTask) -> Wanted | None:
-    gone = tuple(key for key in command.waits_for if key not in world.tasks)
-    return Wanted(tasks=gone) if gone else None
+    absent = tuple(key for key in command.waits_for if key not in world.tasks)
+    return Wanted(tasks=absent) if absent else None
 
 
 def _task(world: World, command: _OnTask) -> Wanted | None:
@@ -65,7 +74,7 @@ _Need = Callable[[World, Any], Wanted | None]
 
 
 def _of(kind: type[C], need: Callable[[World, C], Wanted | None]) -> tuple[type, _Need]:
-    """A need under the type of its command; the type checker sees that it takes commands of that type."""
+    """Pair a need with its command type; the type checker checks that it accepts commands of that type."""
     return kind, need
 
 
@@ -76,11 +85,11 @@ _NEEDS: Mapping[type, _Need] = dict(
         _of(claims.ReleaseClaim, _held),
         _of(claims.HeartbeatClaim, _held),
         _of(claims.BlockClaim, _held),
-        _of(claims.AddArtifact, _held),
+        _of(claims.AddArtifact, _replacing),
         _of(claims.PlanClaim, _held),
         _of(claims.ReportUsage, _held),
         _of(claims.ReportProgress, _held),
-        _of(claims.CompleteClaim, _held),
+        _of(claims.CompleteClaim, _replacing),
         _of(claims.FailClaim, _held),
         _of(tasks.CreateTask, _awaited),
         _of(tasks.CancelTask, _task),

@@ -1,6 +1,6 @@
-"""Who gets events by HTTP: webhooks of a workspace, and A2A push notification configs of tasks.
+"""Receivers of events by HTTP: webhooks of a workspace, and A2A push notification configs of tasks.
 
-Subscriptions are on the ledger, so every server knows them; what was delivered is not (`redkey.services.outbox`).
+Subscriptions are on the ledger, so every server knows them; deliveries are not (`redkey.services.outbox`).
 """
 
 from __future__ import annotations
@@ -18,17 +18,23 @@ from redkey.wire.events import PushRemoved, PushSet, Ref, WebhookRemoved, Webhoo
 
 @final
 class SetWebhook(msgspec.Struct, frozen=True):
+    """Create or change a webhook of the workspace."""
+
     webhook_id: str
     settings_ref: Ref
 
 
 @final
 class RemoveWebhook(msgspec.Struct, frozen=True):
+    """Remove a webhook of the workspace: it gets no more events."""
+
     webhook_id: str
 
 
 @final
 class SetPush(msgspec.Struct, frozen=True):
+    """Create or change a push notification config of a task."""
+
     push_id: str
     task_id: str
     settings_ref: Ref
@@ -36,6 +42,8 @@ class SetPush(msgspec.Struct, frozen=True):
 
 @final
 class RemovePush(msgspec.Struct, frozen=True):
+    """Remove a push notification config of a task."""
+
     push_id: str
     task_id: str
 
@@ -44,7 +52,7 @@ WebhookCommand = SetWebhook | RemoveWebhook | SetPush | RemovePush
 
 
 def decide_webhook(world: World, command: WebhookCommand, actor: Actor) -> Decision:
-    """Record who gets what from here on."""
+    """Record a webhook or push config, or its removal."""
     check_rules(world, POLICY_RULES)
     if type(command) is SetWebhook:
         payload: WebhookSet | WebhookRemoved | PushSet | PushRemoved = WebhookSet(

@@ -1,4 +1,4 @@
-"""Workflows and gates: start, pause, resume, cancel; approve and reject; publish a definition."""
+"""Workflows and gates: start, pause, resume and cancel runs; approve and reject gates; publish definitions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any, final
 import msgspec
 
 from redkey.commands.actor import Actor
+from redkey.commands.decide_agents import create_role
 from redkey.commands.decision import Decision, Refused, not_found
 from redkey.commands.draft import Draft, Ids
 from redkey.commands.past import Past
-from redkey.commands.registry import CreateRole, create_role
+from redkey.commands.projects import phase_of
+from redkey.commands.registry import CreateRole
 from redkey.commands.tasks import check_credits
 from redkey.reducers.entities import Gate
 from redkey.reducers.run import Run
+from redkey.reducers.task import LINEAGE_RULES
 from redkey.reducers.world import World
 from redkey.wire.events import (
     AnyPayload,
@@ -30,7 +33,7 @@ from redkey.wire.events import (
 
 @final
 class StartWorkflow(msgspec.Struct, frozen=True):
-    """Start a run of a validated plan: its structure is pinned, its text is content. Creates the missing roles."""
+    """Start a run of a validated plan: its structure is pinned, its text is content. Creates missing roles."""
 
     workflow_id: str
     queue_id: str
@@ -40,18 +43,19 @@ class StartWorkflow(msgspec.Struct, frozen=True):
     roles: tuple[CreateRole, ...] = ()
     definition_id: str = ""
     version: int = 0
+    phase_id: str = ""
 
 
 @final
 class PauseWorkflow(msgspec.Struct, frozen=True):
-    """Open no further tasks of a run until it is resumed."""
+    """Pause a run: it opens no further tasks until it is resumed."""
 
     workflow_id: str
 
 
 @final
 class ResumeWorkflow(msgspec.Struct, frozen=True):
-    """Let a paused run open tasks again."""
+    """Resume a paused run: it opens tasks again."""
 
     workflow_id: str
 
@@ -65,7 +69,7 @@ class CancelWorkflow(msgspec.Struct, frozen=True):
 
 @final
 class ApproveGate(msgspec.Struct, frozen=True):
-    """Approve the completed task that a gate holds back."""
+    """Approve the completed task that waits at a gate."""
 
     gate_id: str
     note_ref: Ref | None = None
@@ -73,7 +77,7 @@ class ApproveGate(msgspec.Struct, frozen=True):
 
 @final
 class RejectGate(msgspec.Struct, frozen=True):
-    """Reject the completed task that a gate holds back."""
+    """Reject the completed task that waits at a gate."""
 
     gate_id: str
     note_ref: Ref | None = None
@@ -81,7 +85,7 @@ class RejectGate(msgspec.Struct, frozen=True):
 
 @final
 class PublishDefinition(msgspec.Struct, frozen=True):
-    """Publish the draft as a version. Refused if the draft is no longer at this revision."""
+    """Publish the draft as a version. Refused if the draft has changed since this revision."""
 
     definition_id: str
     version: int
@@ -91,6 +95,7 @@ class PublishDefinition(msgspec.Struct, frozen=True):
 
 
 def start(world: World, command: StartWorkflow, actor: Actor, now: int, ids: Ids) -> Decision:
+    """Start a run and create the roles it needs."""
     if command.queue_id not in world.queues:
         raise not_found("queue")
     check_credits(world)
@@ -100,13 +105,16 @@ def start(world: World, command: StartWorkflow, actor: Actor, now: int, ids: Ids
         content_ref=command.content_ref,
         definition_id=command.definition_id or None,
         version=command.version if command.definition_id else None,
+        phase_id=command.phase_id or None,
     )
     where = f"workflow:{command.workflow_id}"
     run = Draft(payload, where, where, actor.sender(world), structure=command.structure)
+    if command.phase_id:
+        run.correlation_id = f"project:{phase_of(world, command.phase_id).project_id}"
     missing = [role for role in command.roles if role.role_id not in world.roles]
-    made = [draft for role in missing for draft in create_role(world, role, actor, now, ids).drafts]
-    # The run stands first, so that it carries the request; nothing opens before the roles are there.
-    return Decision([run, *made])
+    role_drafts = [draft for role in missing for draft in create_role(world, role, actor, now, ids).drafts]
+    # The run comes first, so that its wire carries the request; no task opens before the roles exist.
+    return Decision([run, *role_drafts])
 
 
 def _live(world: World, past: Past, workflow_id: str) -> Run:
@@ -125,27 +133,32 @@ def _change(world: World, workflow_id: str, payload: AnyPayload, actor: Actor) -
 
 
 def pause(world: World, command: PauseWorkflow, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Pause a run."""
     if _live(world, past, command.workflow_id).workflow.state == "paused":
         return Decision(answer={"unchanged": True})
     return _change(world, command.workflow_id, WorkflowPaused(), actor)
 
 
 def resume(world: World, command: ResumeWorkflow, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Resume a paused run: it opens tasks again."""
     if _live(world, past, command.workflow_id).workflow.state == "running":
         return Decision(answer={"unchanged": True})
     return _change(world, command.workflow_id, WorkflowResumed(), actor)
 
 
 def cancel(world: World, command: CancelWorkflow, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Cancel a run."""
     _live(world, past, command.workflow_id)
     return _change(world, command.workflow_id, WorkflowCancelled(), actor)
 
 
 def approve(world: World, command: ApproveGate, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Approve a gate."""
     return _decide_gate(world, command, actor, past, GateApproved)
 
 
 def reject(world: World, command: RejectGate, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
+    """Reject a gate."""
     return _decide_gate(world, command, actor, past, GateRejected)
 
 
@@ -159,11 +172,13 @@ def _decide_gate(
     gate, sender = _open_gate(world, past, command.gate_id, actor)
     payload = verdict(gate_id=gate.gate_id, task_id=gate.task_id, by=sender, note_ref=command.note_ref)
     where = f"workflow:{gate.workflow_id}" if gate.workflow_id else f"queue:{gate.queue_id}"
-    return Decision([Draft(payload, where, world.tasks[gate.task_id].context_id, sender)])
+    # A gate's id is derived from the wire that opened it.
+    cause = f"wire_{gate.gate_id[5:]}" if world.workspace.rules >= LINEAGE_RULES else ""
+    return Decision([Draft(payload, where, world.tasks[gate.task_id].context_id, sender, causation_id=cause)])
 
 
 def _open_gate(world: World, past: Past, gate_id: str, actor: Actor) -> tuple[Gate, str]:
-    """A gate that the actor may decide, and how wires name the actor."""
+    """Return a gate that the actor may decide, and the actor's name as a sender."""
     gate = world.gates.get(gate_id)
     if gate is None:
         closed = past.gate(gate_id)
@@ -180,23 +195,24 @@ def _open_gate(world: World, past: Past, gate_id: str, actor: Actor) -> tuple[Ga
 
 
 def _own_gate(gate: Gate, actor: Actor) -> Refused:
-    """Say who else can decide, and what would let this key."""
+    """Refuse to decide a gate of one's own work; the message says who can decide, and which policy would allow it."""
     others = "another admin key" + (f" or one of {', '.join(gate.approvers)}" if gate.approvers else "")
     detail = f"This key did the work, so {others} must decide."
     if not actor.agent_id:
         policy = f'PATCH /workspaces/{actor.workspace_id}/policy {{"selfApproval": true}}'
-        detail += f" To let one person do both, in gates that open from then on: {policy}."
+        detail += f" To allow it, for gates that open later: {policy}."
     return Refused(403, "own_gate", detail)
 
 
 def _may_approve(world: World, gate: Gate, actor: Actor) -> bool:
-    """Admins, and those the plan lists: a key, an agent, or the active holders of a role."""
+    """True for admins, and for those the plan lists: a key, an agent, or the active holders of a role."""
     agent = world.agents.get(actor.agent_id)
     roles = agent.roles if agent is not None and agent.active else ()
     return actor.is_admin or not {actor.key_id, actor.agent_id, *roles}.isdisjoint(gate.approvers)
 
 
 def publish(world: World, command: PublishDefinition, actor: Actor, now: int, ids: Ids) -> Decision:
+    """Publish the next version of a definition."""
     last = world.definitions.get(command.definition_id)
     following = last.version + 1 if last is not None else 1
     if command.version != following:

@@ -1,1 +1,1 @@
-"""The HTTP room: connections, exchanges, hosting, bounds, problems. Every HTTP door of RedKey stands on it."""
+"""The HTTP server under every HTTP interface of RedKey: connections, exchanges, hosting, limits, problem replies."""

@@ -1,7 +1,7 @@
 """Mount an ASGI application behind RedKey's own connections, with its lifespan.
 
-The application gets the connection's bounds and order like every other door. It must authenticate its callers
-itself. Its answers pass through unchanged, except for headers that belong to the connection.
+The connection limits the sizes, times and order of its requests as it does for RedKey's own API. The application must
+authenticate its callers itself. Its responses pass through unchanged, except for headers that belong to the connection.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Application = Callable[
 ]
 
 _VERSIONS = {"version": "3.0", "spec_version": "2.4"}
-# The connection decides about these, whatever the application says.
+# The connection sets these headers itself, so the application's values are dropped.
 _OF_THE_CONNECTION = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"date", b"server"})
 _PROBLEM = header_lines([(b"content-type", problems.MEDIA_TYPE.encode()), *SECURITY])
 
@@ -42,43 +42,43 @@ class Mount:
     def __init__(self, application: Application, prefix: str = "") -> None:
         self._application, self.prefix = application, prefix
         self._lifespan: asyncio.Task[None] | None = None
-        self._asked: asyncio.Queue[Message] = asyncio.Queue()
-        self._told: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._to_application: asyncio.Queue[Message] = asyncio.Queue()
+        self._from_application: asyncio.Queue[Message | None] = asyncio.Queue()
         self._state: dict[str, Any] = {}
 
     async def start(self) -> None:
-        """Start the application; MountFailed when it says that it cannot. One without a lifespan needs no start."""
+        """Run the application's ASGI startup, if it has one; raise MountFailed if the application reports a failure."""
         self._lifespan = asyncio.get_running_loop().create_task(self._live())
-        self._asked.put_nowait({"type": "lifespan.startup"})
-        answer = await self._told.get()
+        self._to_application.put_nowait({"type": "lifespan.startup"})
+        answer = await self._from_application.get()
         if answer is not None and answer["type"] == "lifespan.startup.failed":
             raise MountFailed(f"the application at {self.prefix or '/'} did not start: {answer.get('message', '')}")
 
     async def stop(self) -> None:
-        """Let the application end what it began."""
+        """Run the application's ASGI shutdown, and wait for its end."""
         if self._lifespan is None:
             return
         if not self._lifespan.done():
-            self._asked.put_nowait({"type": "lifespan.shutdown"})
-            await self._told.get()
+            self._to_application.put_nowait({"type": "lifespan.shutdown"})
+            await self._from_application.get()
         await self._lifespan
 
     async def _live(self) -> None:
         scope = {"type": "lifespan", "asgi": _VERSIONS, "state": self._state}
         try:
-            await self._application(scope, self._asked.get, self._told.put)
+            await self._application(scope, self._to_application.get, self._from_application.put)
         except Exception as error:
             # Applications without a lifespan raise when they see its scope.
             _log.debug("a mounted application has no lifespan", prefix=self.prefix, reason=str(error))
         finally:
-            self._told.put_nowait(None)
+            self._from_application.put_nowait(None)
 
     async def __call__(self, exchange: Exchange) -> None:
-        """Answer a request by the application."""
+        """Pass a request to the application."""
         await self._answer(exchange, self._scope(exchange), exchange.receive)
 
     async def answer(self, exchange: Exchange, *, path: str, body: bytes, state: Mapping[str, Any]) -> None:
-        """Answer a request whose body was read before, as if it had come to `path`."""
+        """Pass a request to the application whose body has been read already, as if it had been sent to `path`."""
         scope = self._scope(exchange) | {"path": path, "state": {**self._state, **state}}
         pieces = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -90,7 +90,7 @@ class Mount:
     async def _answer(self, exchange: Exchange, scope: dict[str, Any], receive: Callable[[], Awaitable[Any]]) -> None:
         async def send(message: Mapping[str, Any]) -> None:
             if exchange.gone:
-                # This is how an application learns it by ASGI 2.4.
+                # ASGI 2.4 reports a disconnect to the application in this way.
                 raise ConnectionResetError
             if message["type"] == "http.response.start":
                 headers = [(bytes(name).lower(), bytes(value)) for name, value in message.get("headers", ())]

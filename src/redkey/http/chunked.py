@@ -1,5 +1,8 @@
-"""Decode chunked bodies. Chunk extensions and trailers are bounded and dropped: neither says anything here, and a
-trailer must never count as a header, because a proxy that checks headers has not seen it."""
+"""Decode chunked bodies.
+
+Chunk extensions and trailers are limited in size and dropped: RedKey uses neither, and a trailer must never count as a
+header, because a proxy in front has not checked it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import re
 from redkey.http.head import malformed
 from redkey.http.problems import Declined
 
-# The line that gives the size of a chunk, with its extensions.
+# The maximum length of the line with the size of a chunk, extensions included.
 _SIZE_LINE_BYTES = 1024
 TRAILER_BYTES = 8 * 1024
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~\x80-\xff]*)?")
@@ -21,7 +24,7 @@ class ChunkedBody:
     __slots__ = ("_buffer", "_left", "_read", "_trailer_bytes", "done")
 
     def __init__(self) -> None:
-        # The part that comes next: a size line, data, the CR LF behind data, or trailers.
+        # The method for the next part: a size line, data, the CR LF after data, or trailers.
         self._read = self._size_line
         # An unfinished line.
         self._buffer = b""
@@ -31,9 +34,9 @@ class ChunkedBody:
         self.done = False
 
     def feed(self, data: bytes) -> tuple[list[bytes], bytes]:
-        """Decode more bytes: the pieces of the body in them, and what follows its end."""
+        """Decode more bytes; return the pieces of the body in them, and the bytes after its end."""
         pieces: list[bytes] = []
-        # Chunks may be of one byte: a place in the data moves on, the data is not copied for each.
+        # Chunks can be as small as one byte, so an offset advances and the data is not copied for each chunk.
         place, size = 0, len(data)
         while place < size and not self.done:
             place = self._read(data, place, pieces)
@@ -62,7 +65,7 @@ class ChunkedBody:
         taken = data[place : place + 2 - len(self._buffer)]
         self._buffer += taken
         if not b"\r\n".startswith(self._buffer):
-            raise malformed("a chunk is longer than it says")
+            raise malformed("a chunk is longer than its stated size")
         if len(self._buffer) == 2:
             self._buffer, self._read = b"", self._size_line
         return place + len(taken)
@@ -72,16 +75,16 @@ class ChunkedBody:
         if line is None:
             return place
         if line and not _TRAILER.fullmatch(line):
-            raise malformed("a trailer is not a header")
+            raise malformed("a trailer line is not a valid header")
         self._trailer_bytes += len(line) + 2
         self.done = not line
         return place
 
     def _line(self, data: bytes, place: int, limit: int) -> tuple[bytes | None, int]:
-        """Read a line up to its CR LF: the line, None when it has not come whole, and the place behind it."""
+        """Return the next line without its CR LF and the offset after it; the line is None while it is incomplete."""
         known = len(self._buffer)
         if known:
-            # No line is longer than its limit, so no more than that has to be joined to what is there.
+            # A line never exceeds its limit, so at most that many bytes are joined to the buffer.
             text = self._buffer + data[place : place + limit + 2]
             end = text.find(b"\r\n", known - 1)
             following = place + end + 2 - known

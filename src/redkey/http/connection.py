@@ -1,9 +1,9 @@
-"""A connection: requests are read from it, answered one at a time and in order, within bounds of size; the bounds of
-time are `deadlines`'.
+"""One HTTP connection: it reads requests, answers them one at a time in order, and limits their sizes. The time limits
+are in `deadlines`.
 
-A request with a small body begins when it has been received whole. A larger body is handed to its handler piece by
-piece, no faster than the handler takes it. A request that cannot be read gets a problem as its answer, in its place:
-after the answers of the requests before it. Nothing that follows it is read.
+A handler starts when the whole body has arrived, if the body is small. A larger body is passed to the handler in
+pieces, no faster than the handler reads them. A request that cannot be parsed is answered with a problem (RFC 9457)
+after the answers to the requests before it; nothing after it is read.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from redkey.http.limits import Strangers
 from redkey.http.problems import Declined
 from redkey.http.security import SECURITY
 
-# A body up to this size is waited for; of a larger one no more than this is held before the handler takes it.
+# A body up to this size is received whole before its handler starts; of a larger one at most this much is buffered.
 _SMALL_BODY = 64 * 1024
-# So many requests may wait for their answers; what comes behind them is not parsed yet.
+# How many requests may wait for their answers; the bytes of later requests are not parsed yet.
 _PIPELINE = 16
-# So many bytes of a chunked body are decoded before other connections have their turn.
+# How many bytes of a chunked body are decoded before other connections get the event loop.
 _CHUNKED_SLICE = 16 * 1024
-# After a refusal, what the caller still sends is read and dropped for this long: closing at once would make its
-# system throw our answer away.
+# After a refusal, further input is read and dropped for this long: closing at once would send a TCP reset, and the
+# caller's system would discard the answer.
 _LINGER_SECONDS = 2.0
-# SO_LINGER: on, for no seconds.
+# The value of SO_LINGER that makes a close send a reset: on, zero seconds.
 _RESET = struct.pack("ii", 1, 0)
 
 _log = structlog.get_logger("redkey.http")
@@ -54,16 +54,16 @@ class Board(Protocol):
     common_headers: bytes
 
     def forget(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Remove a connection that has ended."""
         ...
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-        """Answer a request: at once or by callbacks (None), or in a coroutine that is to be run."""
+        """Handle a request; return None if no coroutine is needed for the answer, or the coroutine to run."""
         ...
 
 
 class Connection(asyncio.Protocol):
-    """One caller's connection."""
+    """The connection of one client."""
 
     transport: asyncio.Transport
     address = ""
@@ -73,23 +73,24 @@ class Connection(asyncio.Protocol):
         self.board, self._loop = board, loop
         # The part of a head that has been received.
         self._buffer, self._skipped_line = b"", False
-        # Received bytes that are not parsed yet, because enough requests wait for their answers.
+        # Received bytes that are not parsed yet, because the pipeline is full.
         self._held = b""
-        # The request whose body is being received, how many bytes of it are missing, or how it is chunked.
+        # The request whose body is being received; the bytes that are missing, or the decoder of its chunks.
         self.coming: Exchange | None = None
         self._missing = 0
         self._chunked: ChunkedBody | None = None
-        # The pieces of a small body, which is waited for; None when pieces are handed over as they come.
+        # The pieces of a small body until it is complete; None when pieces go to the handler as they arrive.
         self._pieces: list[bytes] | None = None
-        # Requests in order; the first is being answered.
+        # The requests that wait for their answers, in order; the first one is being answered.
         self.line: deque[Exchange] = deque()
-        # No further request is read: one could not be, or the caller or the server wants no more.
+        # `_deaf`: no further request is read, after a parse error or because either side ends the connection.
+        # `_at_end`: the client has closed its sending side.
         self._deaf = self._at_end = False
         self.is_reading = True
-        # True while the caller has to read before more can be sent; who waits for that waits for the event.
+        # True while the write buffer is full; `drain` waits for the event.
         self.is_stalled = False
         self._writable = asyncio.Event()
-        # How many bytes of the request that is being received have come.
+        # How many bytes of the current request have been received.
         self.size = 0
         self.is_stranger = False
 
@@ -103,7 +104,9 @@ class Connection(asyncio.Protocol):
         board.connections.add(self)
         self._deadlines = Deadlines(self, self._loop, board.limits)
         if len(board.connections) > board.limits.connections:
-            self.refuse(Declined(503, "too_many_connections", "The server has as many connections as it may have."))
+            self.refuse(
+                Declined(503, "too_many_connections", "The server has reached its limit of connections; retry later.")
+            )
             return
         if self.address:
             self.is_stranger = True
@@ -132,8 +135,8 @@ class Connection(asyncio.Protocol):
             self._parse(data)
 
     def eof_received(self) -> bool:
-        """The caller sends no more. It may still read, so what it asked for is answered; only who waits for
-        something to happen is taken to have left."""
+        """The client has closed its sending side. It may still read, so its requests are answered; only requests that
+        wait for an event, such as streams, count as disconnected."""
         self._deaf = self._at_end = True
         self._deadlines.arrived()
         if self.coming is not None:
@@ -185,17 +188,17 @@ class Connection(asyncio.Protocol):
             deadlines.arrived()
 
     def _read_head(self, data: bytes) -> bytes:
-        """Read a head as far as it has been received; what follows it."""
+        """Parse the head if it has arrived whole; return the bytes after it."""
         known = len(self._buffer)
         if known:
             data = self._buffer + data
         else:
             self.size = len(data)
             if self._deadlines.arrival is not None:
-                # The time of the request before it is over.
+                # The clock of this request starts now, not with the previous request.
                 self._deadlines.arriving_since = self._loop.time()
         if data.startswith(b"\r\n") and not self._skipped_line:
-            # RFC 9112 asks to pass over an empty line before a request. One is enough.
+            # RFC 9112 asks servers to ignore empty lines before a request; one line is ignored here.
             self._skipped_line = True
             data, known = data[2:], 0
         end = data.find(b"\r\n\r\n", max(0, known - 3))
@@ -230,10 +233,10 @@ class Connection(asyncio.Protocol):
         return rest
 
     def _read_body(self, exchange: Exchange, data: bytes) -> bytes:
-        """Read more of a body; what follows its end."""
+        """Add bytes to the body; return the bytes after its end."""
         later = b""
         if self._chunked is not None:
-            # Chunks may be of one byte, and others must have their turn.
+            # Decoding many chunks of one byte takes long, so other connections get the event loop in between.
             data, later = data[:_CHUNKED_SLICE], data[_CHUNKED_SLICE:]
             pieces, rest = self._chunked.feed(data)
             ended = self._chunked.done
@@ -257,7 +260,7 @@ class Connection(asyncio.Protocol):
             self._pieces = None
             self._enter(exchange)
         elif ended and exchange.complete and exchange.keep_alive:
-            # It was answered before its body had come whole.
+            # The answer was sent before the whole body had arrived.
             self._go_on()
         if later and not self._deaf:
             self._held = rest + later + self._held
@@ -273,14 +276,14 @@ class Connection(asyncio.Protocol):
         self.take_more()
 
     def refuse(self, declined: Declined) -> None:
-        """Answer with a problem what cannot be read, in its place, and read no further."""
+        """Answer an unreadable request with a problem, after the answers before it, and read nothing further."""
         self._deaf = True
         self._deadlines.arrived()
         coming, self.coming, self._buffer = self.coming, None, b""
         if coming is None or self._pieces is not None:
             self._enter(Exchange(self, _UNREAD, b"", declined))
         else:
-            # Its handler runs, and gives the problem as its answer.
+            # Its handler is running: `receive` raises the problem there.
             coming.fail(declined)
             if coming.complete:
                 self._close()
@@ -291,7 +294,7 @@ class Connection(asyncio.Protocol):
         line = self.line
         line.append(exchange)
         if not exchange.keep_alive and not exchange.more:
-            # Whatever comes behind it is not answered, so it must not be done either.
+            # Later requests on this connection get no answer, so they must not run either.
             self._deaf = True
         if len(line) == 1 and not self.is_stalled:
             self._start(exchange)
@@ -305,35 +308,40 @@ class Connection(asyncio.Protocol):
         try:
             work = self.board.answer(exchange)
         except Exception as error:
-            _log.error("an answer failed", path=exchange.path, exc_info=error)
+            _log.error("a request handler failed", path=exchange.path, exc_info=error)
             self.abort()
             return
-        if self._at_end and exchange.awaits_disconnect:
-            # The caller has stopped sending before it began to wait.
-            exchange.lose()
-            self._pass_over_gone()
+        self._see_end(exchange)
         if work is not None:
             task = exchange.task = self._loop.create_task(self._run(exchange, work))
-            # The loop alone would not keep it from being collected.
+            # The event loop holds only a weak reference to a task.
             self.board.tasks.add(task)
+
+    def _see_end(self, exchange: Exchange) -> None:
+        if self._at_end and exchange.awaits_disconnect:
+            # The client had closed its sending side before the handler began to wait.
+            exchange.lose()
+            self._pass_over_gone()
 
     async def _run(self, exchange: Exchange, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except Exception as error:
-            _log.error("an answer failed", path=exchange.path, exc_info=error)
+            _log.error("a request handler failed", path=exchange.path, exc_info=error)
         finally:
             if exchange.task is not None:
                 self.board.tasks.discard(exchange.task)
             if exchange.gone:
                 if not self.line:
                     self.transport.close()
+            elif exchange.is_answered_later:
+                self._see_end(exchange)
             elif not exchange.complete:
-                # Half of an answer must not look like all of it.
+                # A reset shows the client that the answer is incomplete.
                 self.abort()
 
     def _pass_over_gone(self) -> None:
-        """Begin the first request whose answer somebody still wants."""
+        """Drop requests whose client has left from the front of the line, and start the next one."""
         line = self.line
         while line and line[0].gone:
             line.popleft()
@@ -350,7 +358,7 @@ class Connection(asyncio.Protocol):
             line.clear()
             self._close()
         elif self.coming is exchange:
-            # The rest of its body is read and dropped.
+            # Read and drop the rest of its body.
             self.take_more()
         elif line or self._held:
             self._go_on()
@@ -358,7 +366,7 @@ class Connection(asyncio.Protocol):
             self.take_more()
 
     def _go_on(self) -> None:
-        """Answer the next request, or read on."""
+        """Start the next request, or read on."""
         if self.line:
             if not self.is_stalled:
                 self._start(self.line[0])
@@ -368,7 +376,7 @@ class Connection(asyncio.Protocol):
             self.take_more()
 
     def _close(self) -> None:
-        """End the connection once the caller has what was sent."""
+        """Close the connection after everything has been sent; drop further input for a moment first."""
         transport = self.transport
         self._held = b""
         if transport.is_closing():
@@ -387,12 +395,12 @@ class Connection(asyncio.Protocol):
         self._deadlines.await_closing()
 
     def shutdown(self) -> None:
-        """End when the requests that were read have been answered."""
+        """Close the connection when the requests read so far have been answered."""
         if not self.line:
             self._deaf = True
             self.end()
             return
-        # A body that is being received is received to its end.
+        # Receive the rest of a body whose request waits in line.
         self._deaf = self.coming is not self.line[-1]
         self.line[-1].keep_alive = False
 
@@ -412,7 +420,7 @@ class Connection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def skips(self, exchange: Exchange) -> bool:
-        # A caller that was not told to send its body may leave it out, and then its next request comes instead.
+        # A client that waits for 100 Continue may omit the body, and send its next request instead.
         expected = self.coming is exchange and not exchange.continues
         return expected and self._chunked is None and self._missing <= _SMALL_BODY
 
@@ -424,7 +432,7 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         sock = self.transport.get_extra_info("socket")
         if sock is not None and sock.fileno() >= 0:
-            # Reset the connection: else the system keeps what was sent for a caller that does not read it.
+            # Reset the connection: otherwise the system keeps unread output for a client that never reads it.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
 

@@ -1,5 +1,6 @@
-"""Deadlines of a connection: how long a request may take to arrive, answers may lie unread, an idle or a closing
-connection is kept. Time counts only while it is the caller who keeps us waiting.
+"""Time limits of a connection: for a request to arrive, for answers to be read, and for idle and closing connections.
+
+A timer runs only while the server waits for the client.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from redkey.config import Limits
 from redkey.http.exchange import Exchange
 from redkey.http.problems import Declined
 
-# A body that arrives at this pace, in bytes a second, is given the time it needs.
+# A body may take longer if it arrives at this rate or faster, in bytes per second.
 PACE_BYTES = 16 * 1024
-# A caller has to read at least this many bytes of a buffered answer while `stalled_seconds` pass.
+# A client must read at least this many bytes of a buffered answer in each `stalled_seconds`.
 _READ_BYTES = 16 * 1024
 _KEEP_ALIVE_SECONDS = 75
 
 
 class Bounded(Protocol):
-    """What deadlines need of their connection."""
+    """What `Deadlines` uses of its connection."""
 
     transport: asyncio.Transport
-    # The request whose body is being received, and how many bytes of it have come.
+    # The request whose body is being received, and how many of its bytes have arrived.
     coming: Exchange | None
     size: int
     is_reading: bool
@@ -34,15 +35,15 @@ class Bounded(Protocol):
         ...
 
     def refuse(self, declined: Declined) -> None:
-        """Answer what has not been read whole with a problem, and read no further."""
+        """Answer the incomplete request with a problem, and read nothing further."""
         ...
 
     def end(self) -> None:
-        """End the connection once the caller has what was sent."""
+        """Close the connection after everything has been sent."""
         ...
 
     def abort(self) -> None:
-        """Close at once, without sending what is still buffered."""
+        """Close at once and discard buffered output."""
         ...
 
 
@@ -51,34 +52,34 @@ class Deadlines:
 
     def __init__(self, connection: Bounded, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
         self._connection, self._loop, self._limits = connection, loop, limits
-        # Since when the request that is being received is waited for, and when that is looked at again; None when
-        # nothing is waited for.
+        # When the server began to wait for the current request, and the timer of its limit; None if it waits for
+        # nothing.
         self.arriving_since = 0.0
         self.arrival: asyncio.TimerHandle | None = None
         # When the last answer was sent.
         self.idle_since = loop.time()
         self._idle = loop.call_later(_KEEP_ALIVE_SECONDS, self._check_idle)
-        # While the caller has to read: how much is buffered, and when that is looked at again.
+        # The output that was buffered at the last check of a slow reader, and the timer of the next check.
         self._buffered = 0
         self._writing: asyncio.TimerHandle | None = None
         self.closing: asyncio.TimerHandle | None = None
 
     def cancel(self) -> None:
-        """The connection has ended."""
+        """Cancel all timers: the connection has ended."""
         for timer in (self.arrival, self._idle, self._writing, self.closing):
             if timer is not None:
                 timer.cancel()
 
-    # Arriving.
+    # Arrival of requests.
 
     def await_arrival(self) -> None:
-        """Bound the time in which a request that is not whole yet must arrive."""
+        """Start the limit for the arrival of a request, unless it runs already."""
         if self.arrival is None:
             self.arriving_since = self._loop.time()
             self.arrival = self._loop.call_later(self._allowed(), self._check_arrival)
 
     def arrived(self) -> None:
-        """Nothing is waited for any more."""
+        """End the limit: the request has arrived whole."""
         if self.arrival is not None:
             self.arrival.cancel()
             self.arrival = None
@@ -94,7 +95,7 @@ class Deadlines:
         connection, now = self._connection, self._loop.time()
         coming, line = connection.coming, connection.line
         if line and line[0] is not coming:
-            # It is its turn only when the requests before it are answered.
+            # Time counts only after the requests before it have been answered.
             self.arriving_since = now
         left = self.arriving_since + self._allowed() - now
         if not connection.is_reading:
@@ -104,22 +105,22 @@ class Deadlines:
             return
         self.arrival = None
         if coming is None:
-            detail = f"No request came within {self._limits.header_seconds:g} seconds."
+            detail = f"No complete request arrived within {self._limits.header_seconds:g} seconds."
             connection.refuse(Declined(408, "headers_too_slow", detail))
             return
         seconds = now - self.arriving_since
-        detail = f"The body came too slowly: {connection.size:,} bytes in {seconds:.0f} seconds."
+        detail = f"The body arrived too slowly: {connection.size:,} bytes in {seconds:.0f} seconds."
         connection.refuse(Declined(408, "body_too_slow", detail))
 
-    # Reading answers.
+    # Slow readers.
 
     def await_reading(self) -> None:
-        """Cut the caller if it does not read its answers."""
+        """Start the limit for a client that does not read its answers."""
         self._buffered = self._connection.transport.get_write_buffer_size()
         self._writing = self._loop.call_later(self._limits.stalled_seconds, self._check_writing)
 
     def read(self) -> None:
-        """The caller has read what was sent."""
+        """End the limit: the client has read enough."""
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
@@ -131,14 +132,14 @@ class Deadlines:
             self.read()
             self._connection.abort()
 
-    # The end.
+    # Idle and closing connections.
 
     def end_after(self, seconds: float) -> None:
-        """End the connection after so long."""
+        """Close the connection after this time."""
         self.closing = self._loop.call_later(seconds, self._connection.end)
 
     def await_closing(self) -> None:
-        """Cut a caller that does not read the last answers, which would keep the connection open."""
+        """Abort the connection if the client does not read the last answers."""
         if self.closing is not None:
             self.closing.cancel()
         before = self._connection.transport.get_write_buffer_size()

@@ -1,7 +1,7 @@
-"""Server-sent events: how they are written, and how a stream of them is kept going.
+"""Server-sent events: how events are encoded, and the loop that sends them.
 
-An id is a position, so a follower that reconnects with Last-Event-ID misses nothing and gets nothing twice. A
-follower that does not read is cut by its connection; its last id is where it resumes.
+The id of an event is its position, so a client that reconnects with Last-Event-ID gets each event exactly once.
+The connection of a client that does not read is closed; the client resumes from its last id.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from redkey.http.exchange import Exchange
 from redkey.http.security import SECURITY
 
 MEDIA_TYPE = "text/event-stream"
-# What the system buffers for one follower: ten thousand of them must not cost what it would give each by itself.
+# The send buffer for each follower. The system's default would take too much memory for ten thousand followers.
 _OUTPUT_BYTES = 64 * 1024
 _BEGIN = {
     "type": "http.response.start",
@@ -26,57 +26,57 @@ _RETRY = b"retry: 1000\n"
 
 
 def event_frame(position: int | str, data: bytes, event: str = "") -> bytes:
-    """Write one event; `data` is JSON on one line."""
+    """Encode one event; `data` is JSON on one line."""
     if event:
         return b"id: %b\nevent: %b\ndata: %b\n\n" % (str(position).encode(), event.encode(), data)
     return b"id: %b\ndata: %b\n\n" % (str(position).encode(), data)
 
 
 def cursor_frame(position: int | str) -> bytes:
-    """Write a bare position: everything up to it has been looked at, so a filtered stream resumes near the head."""
+    """Encode a position without an event, so that a filtered stream resumes after the events that it skipped."""
     return b"id: %b\n\n" % str(position).encode()
 
 
 class Source(Protocol):
-    """What a stream sends."""
+    """The events of one stream."""
 
     @property
     def ended(self) -> bool:
-        """True when nothing will follow: the server stops, or what is followed has ended."""
+        """True when no more events will come: the server stops, or the followed entity has ended."""
         ...
 
     @property
     def behind(self) -> bool:
-        """True when there is more to look at now."""
+        """True when more events can be read at once."""
         ...
 
     def take(self) -> bytes:
-        """The frames that are there now; empty when there are none."""
+        """Return the frames that are ready now; empty if there are none."""
         ...
 
     def cursor(self) -> bytes:
-        """A frame with the present position."""
+        """Return a frame with the current position."""
         ...
 
     async def wait(self, seconds: float) -> None:
-        """Wait until there may be more, at most so long."""
+        """Wait until there may be more events, or the time has passed."""
         ...
 
     def leave(self) -> None:
-        """The stream is over."""
+        """Stop following: the stream has ended."""
         ...
 
 
 async def run_event_stream(exchange: Exchange, source: Source, *, cursor_seconds: float) -> int:
-    """Send events until the source ends or the follower leaves; the status that was sent.
+    """Send events until the source ends or the client disconnects; return the HTTP status.
 
-    A follower gets a cursor when nothing else was sent for `cursor_seconds`.
+    If no event was sent for `cursor_seconds`, the current position is sent.
     """
     try:
         exchange.connection.bound_output(_OUTPUT_BYTES)
         await exchange.while_connected(_pump(exchange, source, cursor_seconds))
     except ConnectionResetError:
-        # It left, as followers do.
+        # The client disconnected, which is the usual end.
         pass
     finally:
         source.leave()
@@ -89,7 +89,7 @@ async def _pump(exchange: Exchange, source: Source, cursor_seconds: float) -> No
     if exchange.method == "HEAD":
         await send(_END)
         return
-    # At once, so that the follower knows its position and proxies pass the headers on.
+    # Send the position at once, so that the client knows it and proxies forward the headers.
     chunk = _RETRY + source.cursor()
     while True:
         if chunk:
@@ -104,7 +104,7 @@ async def _pump(exchange: Exchange, source: Source, cursor_seconds: float) -> No
         if left <= 0:
             chunk = source.cursor()
         elif source.behind:
-            # Nothing of this page was wanted: let others run before the next.
+            # The filter dropped this whole page: let other tasks run before the next one.
             await asyncio.sleep(0)
         else:
             await source.wait(left)

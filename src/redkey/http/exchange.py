@@ -1,8 +1,8 @@
-"""One request and its answer: how the body is received, and how the answer is sent.
+"""One request and its answer: receive the body, send the answer.
 
-Most answers are whole and leave in one write (`reply`). An answer that is sent piece by piece (`send`) is chunked
-unless it states its length. `receive` and `send` speak ASGI messages, so an ASGI application can be mounted. When an
-exchange begins and what follows it is decided by its connection.
+Most answers are sent whole in one write (`reply`). An answer sent in pieces (`send`) is chunked unless it states its
+length. `receive` and `send` use ASGI messages, so an ASGI application can be mounted. The connection decides when an
+exchange starts and what follows it.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ T = TypeVar("T")
 Headers = Iterable[tuple[bytes, bytes]]
 
 STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
-# Answers that never have a body, and so no length either.
+# Statuses whose answers never have a body or a length.
 _BODILESS = frozenset({204, 304})
-# A body larger than this is written apart from its head: bodies that many callers get are then shared, not copied.
+# A larger body is written separately from its head, so that a body sent to many clients is shared and not copied.
 _SHARED_BYTES = 16 * 1024
 _DISCONNECT = {"type": "http.disconnect"}
 _CLOSE = b"connection: close\r\n"
 
 
 class Board(Protocol):
-    """What an exchange needs of its server."""
+    """What an exchange uses of its server."""
 
     # The header lines of every answer.
     common_headers: bytes
 
 
 class Line(Protocol):
-    """What an exchange needs of its connection."""
+    """What an exchange uses of its connection."""
 
     transport: asyncio.Transport
-    # Where the caller is; empty on a Unix socket.
+    # The IP address of the client; empty on a Unix socket.
     address: str
-    # True while the caller has to read before more can be sent.
+    # True while the write buffer is full.
     is_stalled: bool
 
-    # True until the caller has shown a valid key.
+    # True until a request on this connection had a valid key.
     is_stranger: bool
 
     @property
@@ -52,62 +52,64 @@ class Line(Protocol):
         ...
 
     async def drain(self) -> None:
-        """Wait until the caller has read what was sent."""
+        """Wait until the write buffer has room again."""
         ...
 
     def take_more(self) -> None:
-        """Continue reading: the bytes read before have been used."""
+        """Continue to read from the socket."""
         ...
 
     def skips(self, exchange: Exchange) -> bool:
-        """True when the rest of the request's body is small enough to be read and dropped."""
+        """Return whether the rest of the body is small enough to be read and dropped."""
         ...
 
     def authenticated(self) -> None:
-        """The caller has shown a valid key: it no longer counts as a stranger."""
+        """Stop to count the client as a stranger: it has sent a valid key."""
         ...
 
     def answered(self, exchange: Exchange) -> None:
-        """The answer has been sent."""
+        """Go on to the next exchange: this answer has been sent."""
         ...
 
     def abort(self) -> None:
-        """Close at once, without sending what is still buffered."""
+        """Close at once and discard buffered output."""
         ...
 
     def bound_output(self, size: int) -> None:
-        """Let the system buffer about this many bytes for the reader, and no more."""
+        """Limit the system's send buffer to about this many bytes."""
         ...
 
 
 class Exchange:
-    """One request on a connection."""
+    """One request on a connection, and its answer."""
 
-    # What is answered in place of a handler's answer: the request could not be read.
+    # The refusal of a request that could not be read; no handler runs.
     refusal: Declined | None = None
-    # Whether the end of the body was handed out, and why the rest of it cannot be received.
+    # Whether the handler got the end of the body, and why the rest of the body cannot be received.
     _end_seen = False
     _failure: Declined | None = None
-    # The caller waits for "100 Continue" before it sends the body.
+    # The client waits for "100 Continue" before it sends the body.
     continues = False
-    # begun: a handler works on it. started: the first bytes of the answer were sent. complete: the last ones.
+    # begun: a handler runs. gone: the client disconnected. started, complete: the first or last bytes were sent.
     begun = gone = started = complete = False
+    # True when the answer is sent later by a callback, so the end of the handler's coroutine is not a failure.
+    is_answered_later = False
     task: asyncio.Task[None] | None = None
-    # Called once when the caller disconnects before it has its answer.
+    # Called once if the client disconnects before it has its answer.
     on_lost: Callable[[], object] | None = None
     _event: asyncio.Event | None = None
     _listening = False
-    # Bytes that an answer of stated length has still to send; None when its length was not stated.
+    # Unsent bytes of an answer that stated its length; None if it did not.
     _left: int | None = None
 
     def __init__(
         self, connection: Line, head: Head, body: bytes | None = None, refusal: Declined | None = None
     ) -> None:
-        """`body` is given when it has been received whole already."""
+        """Create an exchange; pass `body` if it has been received whole."""
         self.connection = connection
         self.method, self.path, self.query, self.headers = head.method, head.path, head.query, head.headers
         self.keep_alive, self._chunks = head.keep_alive, head.chunks
-        # Received bytes of the body that were not taken yet; whether more will come.
+        # Unread body bytes; whether more will arrive.
         self._pending, self.more = body or b"", body is None
         if refusal is not None:
             self.refusal = refusal
@@ -116,22 +118,22 @@ class Exchange:
 
     @property
     def untaken(self) -> int:
-        """How many received bytes of the body wait to be taken."""
+        """How many received body bytes the handler has not read."""
         return len(self._pending)
 
     def feed(self, data: bytes, *, more: bool) -> None:
-        """Add received bytes of the body; `more` is False with the last of them."""
+        """Add received body bytes; `more` is False with the last ones."""
         self._pending = self._pending + data if self._pending else data
         self.more = more
         self.wake()
 
     def fail(self, failure: Declined) -> None:
-        """The rest of the body cannot be received: `receive` raises this, and the connection ends with the answer."""
+        """Make `receive` raise this: the rest of the body cannot be received. The connection ends after the answer."""
         self._failure, self.keep_alive, self.more = failure, False, False
         self.wake()
 
     def lose(self) -> None:
-        """The caller has disconnected."""
+        """Record that the client has disconnected, and call `on_lost`."""
         self.gone = True
         on_lost, self.on_lost = self.on_lost, None
         if on_lost is not None:
@@ -140,18 +142,18 @@ class Exchange:
 
     @property
     def awaits_disconnect(self) -> bool:
-        """True while the handler waits for something to happen, and wants to know when the caller leaves."""
+        """True while the handler waits for an event and wants to be notified of a disconnect."""
         return self.on_lost is not None or (self._listening and self._end_seen)
 
     async def while_connected(self, work: Awaitable[T]) -> T:
-        """Wait for `work`, and cancel it when the caller disconnects. The body must have been read."""
+        """Await `work`, and cancel it if the client disconnects. The body must have been read."""
         if self._is_gone():
             raise ConnectionResetError
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("while_connected runs inside a task")
         self.on_lost = task.cancel
-        # A disconnect is only noticed while the connection is read.
+        # A disconnect is noticed only while the socket is read.
         self.connection.take_more()
         try:
             return await work
@@ -167,12 +169,12 @@ class Exchange:
         return self.gone
 
     def wake(self) -> None:
-        """Let a waiting `receive` look again."""
+        """Wake a waiting `receive`."""
         if self._event is not None:
             self._event.set()
 
     def take_whole(self, limit: int) -> bytes | None:
-        """The body if it has been received whole and nothing of it was taken; None when it must be received."""
+        """Return the body if it has arrived whole and nothing was read from it; None if `receive` must be used."""
         if self.more or self._end_seen or self._failure is not None or len(self._pending) > limit:
             return None
         self._end_seen = True
@@ -180,7 +182,7 @@ class Exchange:
         return whole
 
     async def receive(self) -> dict[str, Any]:
-        """The next piece of the body; after the last one, wait until the caller is gone or has its answer."""
+        """Return the next piece of the body; after the last one, wait for a disconnect or for the end of the answer."""
         if self.continues and not (self.started or self.gone):
             self.continues = False
             self.connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -206,11 +208,11 @@ class Exchange:
     # The answer.
 
     def reply(self, status: int, head: bytes, body: bytes) -> None:
-        """Send a whole answer; `head` is its header lines without the length of the body."""
+        """Send a whole answer; `head` has its header lines without the content length."""
         if self.gone:
             return
         if self.started:
-            # Half of an answer must not look like all of it.
+            # A reset shows the client that the answer is incomplete.
             self.connection.abort()
             return
         self.started = self.complete = True
@@ -237,7 +239,7 @@ class Exchange:
         connection.answered(self)
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Send the next part of an answer: first its status and headers, then pieces of its body."""
+        """Send the next part of an answer: first the status and headers, then pieces of the body."""
         if self.connection.is_stalled:
             await self.connection.drain()
         if self.gone or self.complete:
@@ -266,7 +268,7 @@ class Exchange:
         if self.method == "HEAD":
             self._left = 0
         elif self._left is None and not self._chunks:
-            # The end of the connection is the end of the answer.
+            # HTTP/1.0: the end of the connection marks the end of the answer.
             write(piece)
         elif self._left is None:
             end = b"0\r\n\r\n" if last else b""
@@ -276,17 +278,17 @@ class Exchange:
             write(piece)
         if last:
             self.complete = True
-            # An answer of another length than it stated would be read together with the next one.
+            # If the stated length was wrong, the client would misread the next answer: close the connection.
             self.keep_alive = self.keep_alive and not self._left
             self.wake()
             self.connection.answered(self)
 
 
 def header_lines(headers: Headers) -> bytes:
-    """Headers as they are sent; a value with a line end in it is refused, because it would begin another header."""
+    """Encode headers; raise ValueError for a value with a line end, which would start another header."""
     lines = []
     for name, value in headers:
         if b"\r" in value or b"\n" in value:
-            raise ValueError(f"the header {name!r} holds the end of a line")
+            raise ValueError(f"the value of the header {name!r} contains a line end")
         lines.append(b"%b: %b\r\n" % (name, value))
     return b"".join(lines)

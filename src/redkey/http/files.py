@@ -1,7 +1,7 @@
-"""Files as answers: each with its own headers, an ETag, and a compressed form made before anybody asks.
+"""Serve static files, each with its headers, an ETag and a gzip form that is computed in advance.
 
-Files are small and few (pages, scripts, documents), so they are kept in memory: an answer reads no disk, and all
-callers share the same bytes.
+The files are small and few (pages, scripts, documents), so they are kept in memory: an answer reads no disk, and all
+answers share the same bytes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import msgspec
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.security import SECURITY
 
-# Below this, compression saves no packet.
+# A smaller file fits into one packet, so compression saves nothing.
 _COMPRESSED_FROM = 1024
 _TEXT_TYPES = ("text/", "application/json", "application/javascript", "application/manifest+json", "image/svg+xml")
-# Caches keep a file and ask each time whether it has changed.
 Pairs = Iterable[tuple[bytes, bytes]]
+# Caches may keep a file, and must check each time whether it has changed.
 _REVALIDATE = (b"cache-control", b"no-cache")
 INDEX = "index.html"
 
 
 class File(msgspec.Struct, frozen=True):
-    """One file, ready to be sent. `packed` is its gzip form, empty when that saves nothing."""
+    """One file, ready to send. `packed` is its gzip form; empty if that is not smaller."""
 
     body: bytes
     etag: bytes
@@ -35,7 +35,7 @@ class File(msgspec.Struct, frozen=True):
     packed: bytes = b""
 
     def send(self, exchange: Exchange) -> int:
-        """Answer a GET or HEAD with this file, or say that the caller's copy is current; the status."""
+        """Answer a GET or HEAD with this file, or with 304 if the client's copy is current; return the status."""
         if _matches(exchange.headers.get(b"if-none-match", b""), self.etag):
             exchange.reply(304, self.head, b"")
             return 304
@@ -47,7 +47,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 def make_file(body: bytes, media: str, *, headers: Pairs = (), packed: bytes | None = None) -> File:
-    """Prepare a file; `headers` replace the usual ones of the same name, `packed` is a gzip form made elsewhere."""
+    """Prepare a file; `headers` replace defaults of the same name, `packed` is a gzip form that already exists."""
     if packed is None:
         packed = b""
         if len(body) >= _COMPRESSED_FROM and media.startswith(_TEXT_TYPES):
@@ -57,24 +57,24 @@ def make_file(body: bytes, media: str, *, headers: Pairs = (), packed: bytes | N
     etag = b'"%b"' % sha256(body).hexdigest()[:32].encode()
     own = dict(headers)
     lines = dict([*SECURITY, _REVALIDATE]) | own
-    # The same tag for both forms: they are the same file, and only its transfer differs.
+    # Both forms have the same ETag: they are the same file in different encodings.
     lines |= {b"content-type": media.encode(), b"etag": etag, b"vary": b"accept-encoding"}
     return File(body, etag, header_lines(lines.items()), packed)
 
 
 class Files:
-    """The files of a folder by their paths; a folder is answered with its index.html."""
+    """The files of a folder by path; a path that ends with a slash gets the index.html below it."""
 
     def __init__(
         self, root: Traversable, *, headers: Mapping[str, Iterable[tuple[bytes, bytes]]] | None = None
     ) -> None:
-        """`headers` gives the files whose path begins with a prefix headers of their own; the longest prefix wins."""
+        """Load the files; `headers` maps path prefixes to additional headers, and the longest prefix wins."""
         self._rules = sorted((headers or {}).items(), key=lambda rule: -len(rule[0]))
         self._files: dict[str, File] = {}
         self._read(root, "")
 
     def find(self, path: str) -> File | None:
-        """The file at a path below the folder; None when there is none."""
+        """Return the file at a path below the folder; None if there is none."""
         name = path.removeprefix("/")
         return self._files.get(f"{name}{INDEX}" if not name or name.endswith("/") else name)
 
@@ -96,14 +96,14 @@ def _media(name: str) -> str:
 
 
 def _matches(stated: bytes, etag: bytes) -> bool:
-    return bool(stated) and any(one.strip().removeprefix(b"W/") in (etag, b"*") for one in stated.split(b","))
+    return bool(stated) and any(tag.strip().removeprefix(b"W/") in (etag, b"*") for tag in stated.split(b","))
 
 
 def _accepts_gzip(stated: bytes) -> bool:
-    """True when gzip is accepted by name or by `*`, with a weight above zero."""
+    """Return whether gzip is accepted, by name or by `*`, with a weight above zero."""
     weights: dict[bytes, bytes] = {}
-    for one in stated.lower().split(b","):
-        coding, _, parameters = one.partition(b";")
+    for entry in stated.lower().split(b","):
+        coding, _, parameters = entry.partition(b";")
         weights[coding.strip()] = parameters.replace(b" ", b"").removeprefix(b"q=") or b"1"
     weight = weights.get(b"gzip", weights.get(b"*", b"0"))
     return weight.strip(b"0.") != b""

@@ -1,12 +1,13 @@
-"""Parse the head of a request: request line and headers, as strictly as h11 does.
+"""Parse the head of a request, which is the request line and the headers, as strictly as h11 does.
 
-Parsers that disagree about where a request ends let one caller speak for another behind a proxy. So whatever is
-ambiguous is refused: bare CR or LF, folded lines, two framings of one body, repeated headers that name one thing.
-The parser is our own because llhttp drops the body of a request that offers an upgrade (Java's HTTP client offers
-one with every first request), does not bound trailers, and cannot say how large a head was.
+If a proxy and this server disagree about where a request ends, one client can smuggle a request into the connection of
+another. So everything ambiguous is refused: bare CR or LF, folded lines, a body with both Content-Length and
+Transfer-Encoding, duplicates of headers that may occur once. RedKey has its own parser because llhttp drops the body of
+a request that offers an upgrade (Java's HTTP client offers one with every first request), does not limit trailers, and
+does not report the size of a head.
 
-A caller sends the same headers with every request, but for the Idempotency-Key. Headers that were checked are looked
-up the next time as one block, and single lines of a new block.
+Most clients send the same headers with every request, except for the Idempotency-Key. So checked headers are cached:
+the whole block of header lines, and single lines for blocks that are new.
 """
 
 from __future__ import annotations
@@ -21,32 +22,32 @@ from redkey.http.problems import Declined
 HEAD_BYTES = 32 * 1024
 HEADERS = 64
 
-# What a line may consist of: tab, printable ASCII, and bytes beyond ASCII.
+# The bytes allowed in a line: tab, printable ASCII, and bytes beyond ASCII.
 _TEXT = bytes([0x09, *range(0x20, 0x7F), *range(0x80, 0x100)])
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=\-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](:[0-9]*)?")
 _ABSOLUTE = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
-# A second one of these could mean another caller, body or request than the first.
+# Headers that may occur once: a second one could name another key, body or request.
 _ONCE = frozenset(
     b"host authorization content-length transfer-encoding content-type content-encoding "
     b"idempotency-key last-event-id expect origin".split()
 )
 _METHODS = {name: name.decode() for name in b"GET HEAD POST PUT PATCH DELETE OPTIONS".split()}
-# Header lines that were checked -> name in lower case, value. Emptied when it is full.
+# Checked header lines -> lower-case name and value. Cleared when full.
 _checked: dict[bytes, tuple[bytes, bytes]] = {}
 _CHECKED_LINES = 4096
 _CHECKED_BYTES = 256
-# Other every time, so keeping it would only drive the others out.
+# Different in every request, so caching it would only evict other lines.
 _NEVER_KEPT = b"idempotency-key"
 _KEY_LINE = b"\r\nidempotency-key: "
-# What a path consists of that means what it says, and a query.
+# The characters of a path that needs no decoding, and of a query.
 _PATH = b"/-._~:@ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _QUERY = bytes(set(range(0x21, 0x7F)) - set(b"#"))
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """What the head of a request says. `length` is the size of the body, None when it is chunked."""
+    """The parsed head of a request. `length` is the size of the body, None if it is chunked."""
 
     method: str
     path: str
@@ -54,26 +55,26 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     headers: dict[bytes, bytes]
     length: int | None
     keep_alive: bool
-    # False for HTTP/1.0, which does not know chunked answers.
+    # Whether the client accepts chunked answers; HTTP/1.0 does not.
     chunks: bool
 
 
 class _Fields(msgspec.Struct, frozen=True, gc=False):
-    """What the header lines of an HTTP/1.1 request say, without its Idempotency-Key."""
+    """The parsed header lines of an HTTP/1.1 request, without its Idempotency-Key."""
 
     headers: dict[bytes, bytes]
     length: int | None
     keep_alive: bool
 
 
-# Blocks of header lines that were checked, without the Idempotency-Key. Emptied when it is full.
+# Checked blocks of header lines, without the Idempotency-Key. Cleared when full.
 _blocks: dict[bytes, _Fields] = {}
 _BLOCKS = 4096
 _BLOCK_BYTES = 1024
 
 
 def parse_head(block: bytes) -> Head:
-    """Parse a head without the empty line that ends it; raises Declined."""
+    """Parse a head, given without the empty line that ends it; raise Declined if it is invalid."""
     start = block.find(b"\r\n")
     key_at = block.find(_KEY_LINE, start)
     if key_at < 0:
@@ -106,7 +107,7 @@ def parse_head(block: bytes) -> Head:
 
 
 def _parse(block: bytes) -> Head:
-    """Parse a head of which nothing is known."""
+    """Parse a head that is not cached."""
     lines = block.split(b"\r\n")
     parts = lines[0].split(b" ")
     if len(parts) != 3 or lines[0].translate(None, _TEXT):
@@ -135,7 +136,9 @@ def _parse(block: bytes) -> Head:
     path, query = _target(target)
     keep_alive = chunks
     if b"connection" in headers:
-        keep_alive = chunks and b"close" not in [one.strip() for one in headers[b"connection"].lower().split(b",")]
+        keep_alive = chunks and b"close" not in [
+            option.strip() for option in headers[b"connection"].lower().split(b",")
+        ]
     length: int | None = int(headers.get(b"content-length", b"0"))
     if b"transfer-encoding" in headers:
         _check_chunked(headers, chunks)
@@ -144,31 +147,34 @@ def _parse(block: bytes) -> Head:
 
 
 def malformed(reason: str) -> Declined:
-    """Refuse bytes that are not a request."""
+    """Return the refusal of bytes that are not a valid request."""
     return Declined(400, "http_malformed", f"The request is not HTTP/1.1: {reason}.")
 
 
 def is_hopeless(part: bytes) -> bool:
-    """True when no bytes that follow can make this part of a head valid, so there is no use in waiting for them."""
+    """Return whether this part of a head is invalid whatever bytes follow, so that waiting for more is useless."""
     rest = part.translate(None, _TEXT)
-    # The last line may have its CR and not yet its LF.
+    # The CR of the last line may have arrived without its LF.
     return rest.removesuffix(b"\r") != b"\r\n" * part.count(b"\n")
 
 
 def _check_lines(lines: list[bytes]) -> None:
-    """Look for forbidden characters first, whatever else is wrong: a head that is cut into segments is refused for
-    them before it is whole, and cuts must not change an answer."""
+    """Check all lines for forbidden characters before any other error is reported.
+
+    A head that arrives in segments is refused for them before it is complete, and segmentation must not change the
+    answer.
+    """
     if any(line.translate(None, _TEXT) for line in lines):
         raise malformed("a control character, or a line that does not end with CR LF")
 
 
 def _check(line: bytes) -> tuple[bytes, bytes]:
-    """Check a header line; its name in lower case, and its value."""
+    """Check a header line; return its lower-case name and its value."""
     if line.translate(None, _TEXT):
         raise malformed("a control character, or a line that does not end with CR LF")
     raw, colon, value = line.partition(b":")
     if not colon or not _TOKEN.fullmatch(raw):
-        raise malformed("a header is not a name, a colon and a value")
+        raise malformed("a header line is not a name, a colon and a value")
     name, value = raw.lower(), value.strip(b" \t")
     if name == b"host" and not _HOST.fullmatch(value):
         raise malformed("the Host header is not a host and port")
@@ -205,10 +211,10 @@ def _target(target: bytes) -> tuple[str, bytes]:
 
 
 def _check_chunked(headers: dict[bytes, bytes], chunks: bool) -> None:
-    """Check that a body with a Transfer-Encoding is chunked, and nothing else."""
+    """Check that the only Transfer-Encoding is chunked."""
     if b"content-length" in headers:
-        raise malformed("a body has a Content-Length or a Transfer-Encoding, not both")
+        raise malformed("the request has both a Content-Length and a Transfer-Encoding")
     if not chunks:
         raise malformed("HTTP/1.0 has no Transfer-Encoding")
     if headers[b"transfer-encoding"].lower() != b"chunked":
-        raise Declined(501, "transfer_encoding_unsupported", "Bodies are sent as they are, or chunked.")
+        raise Declined(501, "transfer_encoding_unsupported", "The only supported Transfer-Encoding is chunked.")

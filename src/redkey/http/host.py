@@ -1,6 +1,6 @@
-"""Host an application on its sockets: accept connections, wait for a signal, stop in order.
+"""Run an application on its sockets: accept connections, wait for a stop signal, shut down in order.
 
-A stop answers what has been asked, ends streams, and then lets the application finish. Its end is an exit code.
+A stop answers the requests that have been received, ends streams, and then lets the application finish.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _log = structlog.get_logger("redkey.http")
 
 
 class Hosted(Protocol):
-    """An application."""
+    """An application that answers requests."""
 
     def __call__(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-        """Answer a request: at once or by callbacks (None), or in a coroutine that is to be run."""
+        """Handle a request; return None if no coroutine is needed for the answer, or the coroutine to run."""
         ...
 
     async def start(self) -> None:
-        """Begin: the loop runs, and nothing is served yet."""
+        """Start the application: the event loop runs, and no request is accepted yet."""
         ...
 
     def begin_stop(self) -> None:
-        """A stop was requested: answer callers that wait, end streams."""
+        """Answer requests that wait, and end streams: a stop was requested."""
         ...
 
     async def finish_stop(self) -> None:
-        """No request is left."""
+        """Finish after the last request."""
         ...
 
 
 class Host:
-    """One server process, and what its connections share."""
+    """One server process, and the state that its connections share."""
 
     def __init__(self, hosted: Hosted, config: Config, on_ready: Callable[[], None]) -> None:
         self._hosted, self._on_ready = hosted, on_ready
@@ -62,7 +62,7 @@ class Host:
         self._stops = 0
 
     def stop(self) -> None:
-        """Request a stop, from any thread; a second request ends connections without waiting for them."""
+        """Request a stop, from any thread; a second call closes connections without waiting for their answers."""
         if self._loop is None:
             self._request_stop()
         else:
@@ -75,7 +75,7 @@ class Host:
             self._all_ended.set()
 
     def forget(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Remove a connection that has ended."""
         self.connections.discard(connection)
         if not self.connections and self._stops:
             self._all_ended.set()
@@ -83,7 +83,7 @@ class Host:
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Serve until a stop is requested by a signal or by `stop`."""
         loop = self._loop = asyncio.get_running_loop()
-        handled = self._handle_signals(loop)
+        handled_signals = self._handle_signals(loop)
         clock = loop.create_task(self._keep_date())
         try:
             await self._hosted.start()
@@ -98,7 +98,7 @@ class Host:
         finally:
             clock.cancel()
             self._loop = None
-            for number in handled:
+            for number in handled_signals:
                 loop.remove_signal_handler(number)
 
     def _handle_signals(self, loop: asyncio.AbstractEventLoop) -> Sequence[signal.Signals]:
@@ -106,7 +106,7 @@ class Host:
             for number in _SIGNALS:
                 loop.add_signal_handler(number, self.stop)
         except (RuntimeError, ValueError):
-            # Signals belong to the main thread; another thread that hosts a server calls `stop`.
+            # Only the main thread can handle signals; a server in another thread is stopped by `stop`.
             return ()
         return _SIGNALS
 
@@ -124,7 +124,7 @@ class Host:
             await asyncio.sleep(1)
 
     async def _end_connections(self) -> None:
-        """Let what is being answered be answered, as long as `stop_seconds` allow."""
+        """Wait up to `stop_seconds` for running requests, then abort the remaining connections."""
         for connection in tuple(self.connections):
             connection.shutdown()
         if self.connections:
@@ -132,7 +132,7 @@ class Host:
                 async with asyncio.timeout(self.limits.stop_seconds):
                     await self._all_ended.wait()
         if self.connections:
-            _log.warning("connections were cut at the stop", count=len(self.connections))
+            _log.warning("connections were aborted because they did not end in time", count=len(self.connections))
         for connection in tuple(self.connections):
             connection.abort()
         tasks = tuple(self.tasks)
@@ -142,7 +142,7 @@ class Host:
 
 
 def listen(config: Config) -> list[socket.socket]:
-    """Open the sockets of a server: TCP, and a Unix socket when one is configured."""
+    """Open the sockets of a server: TCP, and a Unix socket if one is configured."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         sockets = [socket.create_server((config.host, config.port), family=family, backlog=BACKLOG)]
@@ -161,11 +161,12 @@ def listen(config: Config) -> list[socket.socket]:
 
 
 def close(sockets: Sequence[socket.socket]) -> None:
-    for one in sockets:
-        one.close()
+    """Close all sockets."""
+    for sock in sockets:
+        sock.close()
 
 
 def url_of(sock: socket.socket) -> str:
-    """The address of a TCP socket, as a URL."""
+    """Return the address of a TCP socket as a URL."""
     host, port = sock.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,6 +1,6 @@
-"""Bounds on callers: the request rate of a key, and the connections of an address that has not shown a key.
+"""Limits for callers: the request rate of a key, and the connections of an address without a valid key.
 
-Failed logins are bounded in `redkey.api.logins`.
+Failed logins are limited in `redkey.api.logins`.
 """
 
 from __future__ import annotations
@@ -11,23 +11,37 @@ from collections.abc import Callable
 from redkey.config import Rate
 from redkey.http.problems import Declined
 
-# So many buckets are kept, those used last: nobody can fill the memory by making up names.
+# How many buckets are kept, the last used ones: invented names must not fill the memory.
 KEPT = 10_000
 
 
 class Buckets:
-    """A bucket of tokens for each name: `burst` at once, `per_second` in the long run."""
+    """A token bucket for each name: it allows `burst` requests at once and `per_second` on average.
 
-    def __init__(self, rate: Rate, now: Callable[[], float]) -> None:
-        self.per_second, self.burst, self._now = rate.per_second, rate.burst, now
-        # name -> tokens, and when they were counted; the one used longest ago first.
+    Servers that share a store divide the rate equally.
+    """
+
+    def __init__(self, rate: Rate, now: Callable[[], float], servers: Callable[[], int] = lambda: 1) -> None:
+        """Create empty buckets; `servers` returns how many servers share the rate."""
+        self._rate, self._now, self._servers = rate, now, servers
+        # name -> tokens, and when they were counted; the least recently used first.
         self._kept: dict[str, tuple[float, float]] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
 
+    @property
+    def per_second(self) -> float:
+        """Requests per second that this server allows on average."""
+        return self._rate.per_second / self._servers()
+
+    @property
+    def burst(self) -> int:
+        """Requests that this server allows at once."""
+        return max(1, self._rate.burst // self._servers())
+
     def take(self, name: str) -> float:
-        """Take one token: how many are left, below zero when there was none to take."""
+        """Take one token; return how many are left, below zero if there was none."""
         now = self._now()
         tokens, counted = self._kept.pop(name, (float(self.burst), now))
         tokens = min(self.burst, tokens + (now - counted) * self.per_second)
@@ -38,18 +52,18 @@ class Buckets:
         return left
 
     def wait_seconds(self, left: float) -> int:
-        """How long until there is a token again, when `take` found none."""
+        """Return the seconds until the next token, after `take` found none."""
         return math.ceil(-left / self.per_second)
 
 
 class Strangers:
-    """Counts the connections of each address on which no valid key has been shown yet."""
+    """Counts the connections of each address on which no valid key has been sent yet."""
 
     def __init__(self) -> None:
         self._count: dict[str, int] = {}
 
     def add(self, address: str) -> int:
-        """Count one more connection of an address; how many there are now."""
+        """Count one more connection of an address; return their number."""
         count = self._count[address] = self._count.get(address, 0) + 1
         return count
 
@@ -62,25 +76,25 @@ class Strangers:
 
 
 class Limiter:
-    """Lets each key make `burst` requests at once and `per_second` in the long run."""
+    """Limits each key to `burst` requests at once and `per_second` on average."""
 
-    def __init__(self, rate: Rate, now: Callable[[], float]) -> None:
-        self._buckets = Buckets(rate, now)
+    def __init__(self, rate: Rate, now: Callable[[], float], servers: Callable[[], int] = lambda: 1) -> None:
+        self._buckets = Buckets(rate, now, servers)
         self.is_on = bool(rate.per_second)
 
     def take(self, key: str) -> list[tuple[bytes, bytes]]:
-        """Count one request of a key; the headers that tell what is left, or Declined."""
+        """Count one request of a key; return the rate-limit headers, or raise Declined if the limit is exceeded."""
         if not self.is_on:
             return []
         left = self._buckets.take(key)
         if left < 0:
             wait = self._buckets.wait_seconds(left)
-            told = {name.decode(): value.decode() for name, value in self._told(left + 1)}
-            headers = {"retry-after": str(wait)} | told
+            shown = {name.decode(): value.decode() for name, value in self._headers(left + 1)}
+            headers = {"retry-after": str(wait)} | shown
             raise Declined(429, "rate_limited", f"This key made too many requests; wait {wait} s.", headers=headers)
-        return self._told(left)
+        return self._headers(left)
 
-    def _told(self, tokens: float) -> list[tuple[bytes, bytes]]:
+    def _headers(self, tokens: float) -> list[tuple[bytes, bytes]]:
         rate, burst = self._buckets.per_second, self._buckets.burst
         refill, window = math.ceil((burst - tokens) / rate), math.ceil(burst / rate)
         return [

@@ -1,7 +1,7 @@
-"""Problems: what is refused, as RFC 9457 JSON with a stable code and one sentence that an agent can act on.
+"""Turn errors into problem replies: RFC 9457 JSON with a stable code and a sentence that says what to do.
 
-Every error of RedKey's tree has a status here. What is not in the tree is a fault of ours: it is answered without
-a word of its inside and logged by whoever calls this.
+Every error class of RedKey has a status here. Any other exception is a bug: its reply contains no details, and the
+caller of `answer` logs it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from redkey.errors import (
     ContentRefused,
     Finding,
     JsonRefused,
+    NetworkAway,
+    NetworkRefused,
     RedKeyError,
     StoreError,
     UpgradeNeeded,
@@ -28,7 +30,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Declined(Refused):
-    """A refusal of the HTTP door itself, with the headers that go with it."""
+    """A refusal by the HTTP layer itself, with its headers."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A problem ready to be sent."""
+    """A problem reply, ready to send."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -57,7 +59,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer(error: BaseException) -> Answer:
-    """The problem that an error is to the caller."""
+    """Return the problem reply for an error."""
     refused = _refused(error)
     problem = describe(refused)
     document = msgspec.to_builtins(problem) | refused.members if refused.members else problem
@@ -70,7 +72,7 @@ def _headers(refused: Refused) -> dict[str, str]:
     if isinstance(refused, InsufficientScope):
         headers["www-authenticate"] = f'Bearer error="insufficient_scope", scope="{" ".join(refused.scopes)}"'
     if refused.status == 409:
-        # Some SDKs retry a conflict by themselves; here the same request meets the same state again.
+        # Some SDKs retry a 409; here a retry would meet the same state.
         headers.setdefault("x-should-retry", "false")
     if refused.status in (429, 503):
         headers.setdefault("retry-after", str(refused.retry_seconds or _RETRY_SECONDS))
@@ -87,11 +89,15 @@ def _refused(error: BaseException) -> Refused:
         return invalid(error.findings())
     if isinstance(error, ContentRefused):
         return Declined(409 if error.code == "content_pinned" else 422, error.code, error.message)
+    if isinstance(error, NetworkAway | NetworkRefused):
+        return Declined(
+            503, "order_unavailable", "The network of this ledger did not give a usable answer; retry later."
+        )
     if isinstance(error, Unavailable | StoreError | UpgradeNeeded):
         return Declined(503, error.code, _public(error))
-    return Declined(500, "internal_error", "The server made a mistake.")
+    return Declined(500, "internal_error", "The server failed because of a bug; its log has the details.")
 
 
 def _public(error: RedKeyError) -> str:
-    """What a caller may know of trouble inside: its kind, never paths or addresses."""
+    """Return what a caller may learn of an internal error: its kind, without paths or addresses."""
     return (type(error).__doc__ or "The store cannot be used.").strip().split("\n")[0]

@@ -1,5 +1,7 @@
-"""Routes: which handler answers an operation. What the operation takes and gives is its declaration
-(`redkey.shapes.operation`), on which the adapter runs and from which OpenAPI is written.
+"""Routes: the handler of each operation, and the lookup of routes by path.
+
+An operation declares its path, request and reply (`redkey.shapes.operation`). The adapter follows that declaration, and
+OpenAPI is generated from it.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ Handler = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """An operation, and the handler that answers it.
+    """An operation and its handler.
 
-    A handler may return a `Raw` or a stream in place of the reply struct; `media` of the operation then names what it
-    sends.
+    A handler may return a `Raw` or a stream instead of the reply struct; `media` of the operation then has its media
+    type.
     """
 
     operation: Operation
@@ -28,18 +30,18 @@ class Route:
 
 
 class Table:
-    """Finds the endpoint of a path: literal segments before parameters, so `/queues/x/tasks/batch` is what it says.
+    """Finds the endpoint of a path. Literal segments win over parameters: `/queues/x/tasks/batch` is the batch route.
 
-    Paths of one shape (the same length, parameters at the same places) share a dictionary by their literal
-    segments: to find one costs a lookup for each shape that a path of its length could have.
+    Paths of one shape (the same length, parameters at the same places) share a dictionary keyed by their literal
+    segments. So a search takes one lookup for each shape of the path's length.
     """
 
     def __init__(self, endpoints: Iterable[tuple[Route, Any]]) -> None:
-        # length -> where the literals of each shape stand -> what they lead to.
+        # length -> indexes of the literal segments of a shape -> literal segments -> methods.
         shapes: dict[int, dict[tuple[int, ...], dict[Any, Methods]]] = {}
         for route, endpoint in endpoints:
             _add(shapes, route, endpoint)
-        # length -> how to take the literals of a path, what they lead to; shapes with the most literals first.
+        # length -> (getter of the literal segments, methods by these segments); shapes with the most literals first.
         self._shapes = {
             length: [
                 (itemgetter(*places), named)
@@ -49,7 +51,7 @@ class Table:
         }
 
     def find(self, path: str) -> tuple[Methods, list[str]] | None:
-        """The methods of a path with their endpoints, and its segments; None when there is none."""
+        """Return the methods of a path with their endpoints, and its segments; None if no route matches."""
         segments = path.split("/")
         for literals, named in self._shapes.get(len(segments), ()):
             methods = named.get(literals(segments))
@@ -72,5 +74,5 @@ def _add(shapes: dict[int, dict[tuple[int, ...], dict[Any, Methods]]], route: Ro
     methods[operation.method] = endpoint, names
 
 
-# method -> its endpoint, and the names of the path's parameters with the segments that they are.
+# method -> its endpoint, and the path parameters as (name, index of the segment).
 Methods = dict[str, tuple[Any, tuple[tuple[str, int], ...]]]

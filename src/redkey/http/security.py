@@ -1,8 +1,8 @@
-"""Headers that every answer carries, whichever door gives it."""
+"""The security headers of every HTTP answer."""
 
 from __future__ import annotations
 
-# Nothing here is for a browser to run, to guess the type of, or to keep.
+# Browsers must not cache an answer, run anything in it, or guess its type.
 SECURITY: list[tuple[bytes, bytes]] = [
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),

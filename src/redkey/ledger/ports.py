@@ -72,6 +72,11 @@ class Doubt(msgspec.Struct, frozen=True, gc=False):
     unit: str = ""
 
 
+# When erased bytes are gone from the files of a store: with the commit ("now"), or when it next cleans up behind itself
+# and its backups expire ("later"); empty when there was nothing to erase.
+Erasure = Literal["", "now", "later"]
+
+
 class Upload(Protocol):
     """A body that is being received, staged until a unit adopts it; it may be larger than memory."""
 
@@ -112,6 +117,9 @@ class Reader(Protocol):
     def find(self, topic: str, wire_id: str) -> Record | None:
         """Return the first record with this wire id."""
 
+    def wire_ids(self, topic: str, prefix: str, limit: int = 10) -> Sequence[str]:
+        """Return the first wire ids that begin with `prefix`, in order, each once."""
+
     def events(
         self, topic: str, subject: str, after: int = 0, limit: int = 500, *, newest_first: bool = False
     ) -> Sequence[Record]:
@@ -123,6 +131,9 @@ class Reader(Protocol):
         self, topic: str, kind: str, listed: str | None = None, after: tuple[int, str] = (0, ""), limit: int = 500
     ) -> Sequence[Row]:
         """Return the rows of a kind after `after`: by key, or those of one list by (position, key)."""
+
+    def count_rows(self, topic: str, kind: str, listed: str) -> int:
+        """Return how many rows of a kind are in one list."""
 
     def content(self, topic: str, sha256: str) -> Content | None: ...
 
@@ -190,8 +201,11 @@ class Unit(Reader, Protocol):
     def adopt(self, topic: str, upload: Upload) -> None:
         """Store a finished upload of this store as content, by its name: no bytes are moved."""
 
-    def erase_content(self, topic: str, sha256: str) -> bool:
-        """Erase the bytes, also in the file; return False if there are none; refuse pinned content."""
+    def erase_content(self, topic: str, sha256: str) -> Erasure:
+        """Erase the bytes: once the unit is durable nobody can read them; refuse pinned content.
+
+        Return when they are gone from the files as well, or nothing if there are none.
+        """
 
     def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None:
         """Add amounts to counters."""

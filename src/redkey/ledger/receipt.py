@@ -27,6 +27,7 @@ from redkey.shapes.receipts import (
     ReceiptEffect,
     ReceiptInternal,
     ReceiptLevels,
+    ReceiptOrder,
     ReceiptProof,
     ReceiptVerification,
     SignerTerm,
@@ -59,11 +60,13 @@ def build_receipt(
     history: Sequence[SignerTerm] = (),
     content: Sequence[bytes] = (),
     anchor: Sequence[dict[str, Any]] = (),
+    order: ReceiptOrder | None = None,
 ) -> dict[str, Any]:
     """Build the receipt of a record that follows the running hash `previous`; without a proof it is `pending`.
 
     `signers` attest the document; `history` are the terms of all signers of this log; `content` are bodies that
-    the wire names; `anchor` are mirror rows that show the checkpoint on a public topic.
+    the wire names; `anchor` are mirror rows that show the checkpoint on a public topic; `order` says which messages of
+    a network the record follows from.
     """
     event = event_of(record)
     offline = None
@@ -75,6 +78,7 @@ def build_receipt(
             signers=tuple(history),
             content=tuple(encode_base64(body) for body in content),
             anchor=tuple(anchor),
+            order=order,
         )
     receipt = Receipt(
         **msgspec.structs.asdict(event),
@@ -84,7 +88,7 @@ def build_receipt(
             receipt_url=f"{base_url.rstrip('/')}/receipts/{event.event_id}",
         ),
         effect=effect,
-        levels=levels_of(proof, anchored=bool(anchor)),
+        levels=levels_of(proof, anchored=bool(anchor) or order is not None),
         offline=offline,
     )
     document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(receipt))

@@ -26,6 +26,7 @@ from redkey.ledger.checkpoint import Checkpoint
 from redkey.ledger.event import event_at, sender_of
 from redkey.ledger.mirror import MirrorRow
 from redkey.ledger.note import Signature, VerifierKey, decode_base64, parse_key
+from redkey.ledger.ordered import Compute, ordered_level
 from redkey.ledger.proof import LogProof, parse_proof
 from redkey.ledger.receipt import (
     PROVIDER,
@@ -52,11 +53,13 @@ class Policy(msgspec.Struct, frozen=True):
     witnesses: tuple[VerifierKey, ...] = ()
     quorum: int | None = None
     mirror: tuple[MirrorRow, ...] = ()
+    # Computes records of workspaces that a network orders.
+    compute: Compute | None = None
 
     @property
     def asked(self) -> tuple[str, ...]:
         """Return the levels that the caller can check."""
-        brought = (True, bool(self.keys), bool(self.witnesses), bool(self.mirror))
+        brought = (True, bool(self.keys), bool(self.witnesses), bool(self.mirror or self.compute))
         return tuple(name for name, there in zip(LEVELS, brought, strict=True) if there)
 
 
@@ -98,7 +101,10 @@ def verify_receipt(data: bytes, policy: Policy) -> Verdict:
     signed = signed_level(proof.checkpoint, proof.note, policy.keys, retired)
     if signed.level.holds:
         signed = _attested(signed, attestation, attested_text(document, proof.checkpoint))
-    verdict = _verdict(proof, wrong, signed, policy, receipt.offline.anchor, retired, event)
+    order, ordered = receipt.offline.order, None
+    if order is not None and not wrong:
+        ordered = ordered_level(receipt, receipt.offline, order, policy.compute)
+    verdict = _verdict(proof, wrong, signed, policy, receipt.offline.anchor, retired, event, ordered)
     return msgspec.structs.replace(verdict, effect=receipt.effect)
 
 
@@ -133,13 +139,14 @@ def _verdict(
     anchor: Sequence[Any],
     retired: dict[bytes, int],
     event: EventHead | None,
+    ordered: Opinion | None = None,
 ) -> Verdict:
     if wrong:
         return nothing_holds(*wrong)
     checkpoint = proof.checkpoint
     own = {one.key.public_key for one in policy.keys} | set(retired)
     witnessed = witnessed_level(proof.note, policy.witnesses, policy.quorum, own)
-    anchored = anchored_level(checkpoint, anchor, policy.mirror)
+    anchored = ordered or anchored_level(checkpoint, anchor, policy.mirror)
     inside = f"record {proof.index + 1} is in the tree of {checkpoint.size:,} records of {checkpoint.origin}"
     opinions = (Opinion(Level(True, inside)), signed, witnessed, anchored)
     levels = {name: opinion.level for name, opinion in zip(LEVELS, opinions, strict=True)}
@@ -185,7 +192,7 @@ def _integrity(
         yield Finding("field_mismatch", "/verification", f"a receipt with a proof says `verified` and `{PROVIDER}`")
     if not verification.receipt_url.endswith(f"/receipts/{event.event_id}"):
         yield Finding("field_mismatch", "/verification/receiptUrl", "the address is of another receipt")
-    if receipt.levels != levels_of(proof, anchored=bool(offline.anchor)):
+    if receipt.levels != levels_of(proof, anchored=bool(offline.anchor) or offline.order is not None):
         yield Finding("levels_mismatch", "/levels", "the receipt claims other levels than it carries material for")
     if (receipt.effect.status == "void") != (receipt.effect.reason is not None):
         yield Finding("field_mismatch", "/effect", "a void effect has a reason, an applied one has none")

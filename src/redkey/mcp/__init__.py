@@ -1,6 +1,7 @@
-"""The MCP door: coding agents claim, work and report by tools of the Model Context Protocol.
+"""The MCP server: coding agents claim, work and report by tools of the Model Context Protocol.
 
-One tool list with two faces, both over the SDK (`redkey.client`): `redkey mcp` speaks stdio for one client process and
-keeps its leases by threads; `/mcp` of `redkey serve` speaks streamable HTTP without sessions, where every call renews.
-The protocol itself is the official `mcp` package (the extra `mcp`), which only modules of this package import.
+There is one tool list with two transports, both on the SDK (`redkey.client`): `redkey mcp` speaks stdio with one client
+process and renews its leases in threads; `/mcp` of `redkey serve` speaks streamable HTTP without sessions, where every
+call renews the leases. The official `mcp` package (the extra `mcp`) implements the protocol; only modules of this
+package import it.
 """

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from redkey.client import RedKey
+from redkey.client.agent_slots import Slot
 from redkey.errors import ConfigRefused, Conflict, Forbidden, NotFound, Unauthorized
 from redkey.mcp.place import ServerPlace
-from redkey.mcp.slots import Slot
 from redkey.wire.names import role_id
 
 
 def enter(place: ServerPlace, slot: Slot, roles: tuple[str, ...], queue: str) -> None:
-    """Give the slot an agent with a key that works, the roles it asks for, and its queue."""
+    """Give the slot an agent with a valid key, its roles, and its queue."""
     with RedKey(place.url, place.api_key, timeout=10, max_retries=2) as admin:
         if not _has_key(place, slot):
             _register(admin, slot)
@@ -24,7 +24,7 @@ def enter(place: ServerPlace, slot: Slot, roles: tuple[str, ...], queue: str) ->
 
 
 def _has_key(place: ServerPlace, slot: Slot) -> bool:
-    """Whether the key of the slot still opens this server, as its agent."""
+    """Whether the key of the slot is valid on this server, for its agent."""
     if not slot.kept.api_key:
         return False
     try:
@@ -38,7 +38,7 @@ def _register(admin: RedKey, slot: Slot) -> None:
     card = {"name": slot.name, "description": f"A coding agent on {socket.gethostname()}", "version": "1"}
     try:
         agent = admin.agents.register(card=card, framework="mcp")
-        workspace = next(iter(admin.workspaces.list(limit=1))).workspace_id
+        workspace = next(iter(admin.workspaces.list(own=True))).workspace_id
         key = admin.keys.create(workspace, scopes=["agent", "produce"], agent_id=agent.agent_id, name=slot.name)
     except Forbidden as refused:
         raise ConfigRefused(
@@ -53,7 +53,7 @@ def _prepare(admin: RedKey, slot: Slot, roles: tuple[str, ...], queue: str) -> N
     if not agent.active:
         admin.agents.update(agent.agent_id, active=True)
     for named in {role_id(name) for name in roles} - set(agent.roles):
-        # Another process may create the same role or queue at this moment.
+        # Another process may create the same role or queue at the same time.
         with suppress(Conflict):
             if not _exists(admin.roles.get, named):
                 admin.roles.create(named.removeprefix("role_"), id=named)
@@ -63,9 +63,9 @@ def _prepare(admin: RedKey, slot: Slot, roles: tuple[str, ...], queue: str) -> N
             admin.queues.create(queue.removeprefix("queue_").removeprefix("queues."))
 
 
-def _exists(look: Callable[[str], object], name: str) -> bool:
+def _exists(get: Callable[[str], object], name: str) -> bool:
     try:
-        look(name)
+        get(name)
     except NotFound:
         return False
     return True

@@ -1,7 +1,7 @@
-"""Configuration files of MCP clients: where each keeps its servers, and how an entry is put in and taken out.
+"""Configuration files of MCP clients: where each client lists its servers; how an entry is added and removed.
 
-Files are merged, never overwritten: comments, order and other servers stay as they are. A file that cannot be read is
-refused with its line.
+Files are edited, never overwritten: comments, order and other servers stay as they are. A file that cannot be parsed is
+refused with the line of the error.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class ClientFileRefused(RedKeyError):
 
 @dataclass(frozen=True)
 class McpClient:
-    """A client and its files. A client without a file is set up by commands of its own."""
+    """A client and its files. A client without a file is configured by commands of its own."""
 
     name: str
     project_file: str
     user_file: str
     default: Scope
-    # What a person does next.
+    # The next step for the person.
     then: str
     format: Literal["json", "toml", "command"] = "json"
     typed: bool = False
-    # What the entry needs beside the command, unless a person has set it otherwise.
+    # Further settings of the entry, unless a person has changed them.
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def file(self, scope: Scope, directory: Path, environment: Mapping[str, str]) -> Path:
-        """The file that has the entry."""
+        """The file that contains the entry."""
         if scope == "project":
             return directory / self.project_file
         home = Path(environment.get("HOME") or Path.home())
@@ -58,14 +58,14 @@ class McpClient:
 
 _CURSOR = "open the folder in Cursor, switch the server redkey on, and ask the agent to work the queue"
 _CLAUDE = "start claude here, approve the server redkey, and ask it to work the queue"
-# Codex asks its model a second after its start, without the tools of a server that still starts and is not required.
-_WAITED_FOR = {"required": True, "startup_timeout_sec": 60}
+# Codex sends its first request to the model after a second, without the tools of an optional server that is starting.
+_REQUIRED = {"required": True, "startup_timeout_sec": 60}
 _CLIENTS = (
     McpClient("claude-code", ".mcp.json", ".claude.json", "project", _CLAUDE, typed=True),
     McpClient(
         *("codex", _CODEX, _CODEX, "user", "start codex here and ask it to work the queue"),
         format="toml",
-        settings=_WAITED_FOR,
+        settings=_REQUIRED,
     ),
     McpClient("cursor", ".cursor/mcp.json", ".cursor/mcp.json", "project", _CURSOR),
     McpClient("gemini", _GEMINI, _GEMINI, "project", "start gemini here and ask it to work the queue"),
@@ -77,38 +77,38 @@ CLIENTS = {client.name: client for client in _CLIENTS}
 def entry(
     client: McpClient, options: tuple[str, ...] = (), variables: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """What a client needs to start `redkey mcp`, by the interpreter that runs this: graphical programs have no PATH."""
-    made: dict[str, Any] = {"type": "stdio"} if client.typed else {}
-    made |= {"command": sys.executable, "args": ["-m", "redkey", "mcp", *options], **client.settings}
+    """What a client needs to start `redkey mcp`; it names this interpreter, because graphical programs have no PATH."""
+    server: dict[str, Any] = {"type": "stdio"} if client.typed else {}
+    server |= {"command": sys.executable, "args": ["-m", "redkey", "mcp", *options], **client.settings}
     if variables:
-        made["env"] = dict(variables)
-    return made
+        server["env"] = dict(variables)
+    return server
 
 
-def shown(client: McpClient, made: Mapping[str, Any]) -> str:
+def shown(client: McpClient, server: Mapping[str, Any]) -> str:
     """The entry as a person would write it."""
     if client.format == "toml":
-        return _toml_table(made)
+        return _toml_table(server)
     if client.format == "command":
         return shlex.join(openclaw_command("http://127.0.0.1:8700", "KEY_OF_AN_AGENT"))
-    return json.dumps({"mcpServers": {NAME: made}}, indent=2)
+    return json.dumps({"mcpServers": {NAME: server}}, indent=2)
 
 
 def openclaw_command(url: str, api_key: str) -> list[str]:
-    """OpenClaw is a server itself and calls RedKey by HTTP, as one agent."""
+    """The command for OpenClaw: it is a server itself and calls RedKey over HTTP, as one agent."""
     header = f"Authorization: Bearer {api_key}"
     return ["openclaw", "mcp", "add", NAME, "--url", f"{url}/mcp", "--transport", "streamable-http", "--header", header]
 
 
-def install(client: McpClient, file: Path, made: Mapping[str, Any]) -> bool:
-    """Put the entry into the file; whether that changed it."""
+def install(client: McpClient, file: Path, server: Mapping[str, Any]) -> bool:
+    """Add the entry to the file; return whether that changed it."""
     before = _read(file)
-    after = _with_toml(client, before, made, file) if client.format == "toml" else _with_json(before, made, file)
+    after = _with_toml(client, before, server, file) if client.format == "toml" else _with_json(before, server, file)
     return _write(file, before, after)
 
 
 def uninstall(client: McpClient, file: Path) -> bool:
-    """Take the entry out of the file; whether it was there."""
+    """Remove the entry from the file; return whether it was there."""
     before = _read(file)
     if not before.strip():
         return False
@@ -128,7 +128,7 @@ def _write(file: Path, before: str, after: str) -> bool:
         return False
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Through links, and with the mode that the file has: it may hold keys of other servers.
+        # Follow links and keep the file's mode: it may contain keys of other servers.
         target = file.resolve()
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -141,9 +141,9 @@ def _write(file: Path, before: str, after: str) -> bool:
     return True
 
 
-def _with_json(text: str, made: Mapping[str, Any], file: Path) -> str:
+def _with_json(text: str, server: Mapping[str, Any], file: Path) -> str:
     try:
-        return set_member(text, ("mcpServers", NAME), dict(made))
+        return set_member(text, ("mcpServers", NAME), dict(server))
     except JsonBroken as broken:
         raise _refused(file, broken.line, broken.reason) from None
 
@@ -163,21 +163,21 @@ def _check_toml(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as broken:
-        found = re.search(r"at line (\d+)", str(broken))
-        line = found[1] if found else "?"
+        match = re.search(r"at line (\d+)", str(broken))
+        line = match[1] if match else "?"
         raise ClientFileRefused(
             f"{file}:{line}: it is not TOML ({broken}); nothing was changed. Correct it first."
         ) from None
 
 
-def _with_toml(client: McpClient, text: str, made: Mapping[str, Any], file: Path) -> str:
-    found = _check_toml(text, file)
-    servers = found.get("mcp_servers", {})
+def _with_toml(client: McpClient, text: str, server: Mapping[str, Any], file: Path) -> str:
+    config = _check_toml(text, file)
+    servers = config.get("mcp_servers", {})
     if not isinstance(servers, dict):
-        raise ClientFileRefused(f"{file}: mcp_servers is no table; nothing was changed. Correct it first.")
-    # What a person set beside the command stays, such as timeouts.
+        raise ClientFileRefused(f"{file}: mcp_servers is not a table; nothing was changed. Correct it first.")
+    # Keep what a person has added to the entry, such as timeouts.
     before = {name: value for name, value in servers.get(NAME, {}).items() if name != "env"}
-    wanted = {**before, **made, **{name: before[name] for name in client.settings if name in before}}
+    wanted = {**before, **server, **{name: before[name] for name in client.settings if name in before}}
     if servers.get(NAME) == wanted:
         return text
     import tomlkit
@@ -192,8 +192,8 @@ def _with_toml(client: McpClient, text: str, made: Mapping[str, Any], file: Path
 
 
 def _without_toml(text: str, file: Path) -> str:
-    found = _check_toml(text, file)
-    if NAME not in found.get("mcp_servers", {}):
+    config = _check_toml(text, file)
+    if NAME not in config.get("mcp_servers", {}):
         return text
     import tomlkit
 
@@ -204,13 +204,13 @@ def _without_toml(text: str, file: Path) -> str:
     return tomlkit.dumps(document)
 
 
-def _toml_table(made: Mapping[str, Any]) -> str:
+def _toml_table(server: Mapping[str, Any]) -> str:
     lines = [f"[mcp_servers.{NAME}]"]
-    lines += [f"{name} = {json.dumps(value)}" for name, value in made.items() if name != "env"]
-    if "env" in made:
+    lines += [f"{name} = {json.dumps(value)}" for name, value in server.items() if name != "env"]
+    if "env" in server:
         lines += [
             "",
             f"[mcp_servers.{NAME}.env]",
-            *(f"{name} = {json.dumps(one)}" for name, one in made["env"].items()),
+            *(f"{name} = {json.dumps(value)}" for name, value in server["env"].items()),
         ]
     return "\n".join(lines)

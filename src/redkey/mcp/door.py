@@ -1,6 +1,6 @@
-"""The door at `/mcp`: checks who calls and from where, and loads the MCP application at the first request.
+"""The endpoint `/mcp`: checks the caller and the origin, and loads the MCP application at the first request.
 
-It imports nothing of the `mcp` package, so that a server without the extra runs, and one with it starts as fast.
+It imports nothing of the `mcp` package, so that a server without the extra can run, and one with it starts as fast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PATH = "/mcp"
 
 
 class McpDoor:
-    """One path of a server. `admit` gives the agent of a caller's key, or raises Declined."""
+    """The handler of `/mcp`. `admit` returns the agent of the caller's key, or raises Declined."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class McpDoor:
         async with self._loading:
             if self._mount is None:
                 try:
-                    # The import takes up to a second: others are answered meanwhile.
+                    # The import takes up to a second, so it runs in a thread while the server answers others.
                     http = await asyncio.to_thread(importlib.import_module, "redkey.mcp.http")
                 except ImportError:
-                    detail = "This server has no MCP: install redkey[mcp] beside it, then start it again."
+                    detail = "This server has no MCP support: install redkey[mcp], then restart the server."
                     raise Declined(501, "extra_missing", detail) from None
                 mount = Mount(http.application(self._url, self._admit))
                 await mount.start()
@@ -55,6 +55,6 @@ class McpDoor:
             return self._mount
 
     async def stop(self) -> None:
-        """Let the application end what it began."""
+        """Stop the application."""
         if self._mount is not None:
             await self._mount.stop()

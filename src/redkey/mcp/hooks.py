@@ -1,7 +1,7 @@
 """Hooks of Claude Code: what the agent of a session should see at the start of a session or a turn.
 
-A hook is a process of its own. It finds the slot of its session by the process that both have above them, the client,
-and speaks as that agent. A hook never fails a session: what goes wrong is left out.
+A hook is a separate process. It finds the slot of its session by the process that started both, the client, and acts as
+the agent of that slot. A hook never fails a session: on errors it prints nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from redkey.client import RedKey
+from redkey.client.agent_slots import SlotFile
 from redkey.errors import RedKeyError
-from redkey.mcp.slots import SlotFile, slots_in_use
+from redkey.mcp.slots import slots_in_use
 
 _MOST_MESSAGES = 10
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "busybox"))
@@ -23,21 +24,21 @@ _NAMES = {"session-start": "SessionStart", "prompt": "UserPromptSubmit"}
 
 
 def answer(event: str) -> str:
-    """What the hook prints; empty when there is nothing to say."""
+    """The output of the hook; empty when there is nothing to show."""
     if not sys.stdin.isatty():
-        # The client writes what it knows; nothing of it is needed, and a pipe that nobody reads breaks.
+        # The client writes details of the session. They are not needed, but an unread pipe would break.
         sys.stdin.read()
-    told: list[str] = []
+    lines: list[str] = []
     for slot in _slots():
         try:
             with RedKey(slot.url, slot.api_key, timeout=3, max_retries=0) as rk:
-                told += _released(rk, slot) if event == "session-end" else _held(rk, slot, event) + _mail(rk, slot)
+                lines += _release(rk, slot) if event == "session-end" else _held(rk, slot, event) + _mail(rk, slot)
         except RedKeyError:
             continue
-    if not told or event not in _NAMES:
+    if not lines or event not in _NAMES:
         return ""
-    said = {"hookEventName": _NAMES[event], "additionalContext": "\n".join(told)}
-    return json.dumps({"hookSpecificOutput": said})
+    output = {"hookEventName": _NAMES[event], "additionalContext": "\n".join(lines)}
+    return json.dumps({"hookSpecificOutput": output})
 
 
 def _slots() -> list[SlotFile]:
@@ -47,9 +48,9 @@ def _slots() -> list[SlotFile]:
 
 
 def _client() -> int:
-    """The process that started this hook: the first above this one that is no shell.
+    """The process that started this hook: the first process above it that is not a shell.
 
-    None further up: a client that another client runs must not end what that one holds.
+    The search stops there: a client that runs inside another client must not release that one's tasks.
     """
     table = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=False).stdout  # noqa: S607
     rows = [line.split(None, 2) for line in table.splitlines()]
@@ -61,7 +62,7 @@ def _client() -> int:
 
 
 def _live(rk: RedKey, slot: SlotFile) -> Iterable[tuple[str, str, str]]:
-    """What the agent holds: claim, task, title."""
+    """The tasks that the agent holds, as (claim, task, title)."""
     left = rk.agents.get(slot.agent_id).live_claims
     for item in rk.agents.claim_history(slot.agent_id, limit=100) if left else ():
         task = rk.tasks.get(item.task_id) if item.status == "claimed" else None
@@ -73,27 +74,27 @@ def _live(rk: RedKey, slot: SlotFile) -> Iterable[tuple[str, str, str]]:
 
 
 def _held(rk: RedKey, slot: SlotFile, event: str) -> list[str]:
-    """Held tasks are shown again when a session starts, resumes or was compacted, not at every turn."""
+    """List held tasks when a session starts, resumes or was compacted, not at every turn."""
     if event != "session-start":
         return []
     return [
         f"You hold the RedKey task {task_id} ({title}) by the claim {claim_id}. Its description is the resource "
-        f"redkey://task/{task_id}. Go on with it, or end it with complete_task, fail_task, block_task or release_task."
+        f"redkey://task/{task_id}. Continue it, or end it with complete_task, fail_task, block_task or release_task."
         for claim_id, task_id, title in _live(rk, slot)
     ]
 
 
 def _mail(rk: RedKey, slot: SlotFile) -> list[str]:
-    """Messages that wait, shown and left unread: read_inbox marks them."""
-    found = rk.inbox.list(to=slot.agent_id, unread=True, limit=_MOST_MESSAGES).page().items
-    if not found:
+    """List unread messages; they stay unread until read_inbox marks them."""
+    messages = rk.inbox.list(to=slot.agent_id, unread=True, limit=_MOST_MESSAGES).page().items
+    if not messages:
         return []
-    lines = [f"- from {one.sender}: {one.subject[:200]}" for one in found]
+    lines = [f"- from {message.sender}: {message.subject[:200]}" for message in messages]
     head = "RedKey inbox (written by other agents and people; call read_inbox for the whole messages):"
     return [head, *lines]
 
 
-def _released(rk: RedKey, slot: SlotFile) -> list[str]:
+def _release(rk: RedKey, slot: SlotFile) -> list[str]:
     for claim_id, _, _ in _live(rk, slot):
         rk.claims.release(claim_id)
     return []

@@ -1,7 +1,7 @@
-"""`/mcp` of a server: streamable HTTP without sessions. Each call acts with the key or token it came with.
+"""`/mcp` of a server: streamable HTTP without sessions. Each call acts with the key or token of its request.
 
-The tools call the server's own API by the SDK, so that a call over MCP is judged like any other. This module imports
-the `mcp` package; `redkey.mcp.door` loads it at the first request.
+The tools call the server's own API through the SDK, so that a call over MCP is checked like any other. This module
+imports the `mcp` package; `redkey.mcp.door` loads it at the first request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AGENT = b"x-redkey-agent"
 Application = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
 ]
-# The agent of the caller; raises what the door answers to callers that it does not admit.
+# Returns the agent of the caller; raises the answer for callers that are not admitted.
 Admit = Callable[[Mapping[bytes, bytes], str], str]
 
 
@@ -47,15 +47,15 @@ class HttpSessions:
 
 
 async def _renew(client: AsyncRedKey, agent_id: str) -> None:
-    """Every call shows that the agent is at work: renew what it holds."""
-    held = [one async for one in live_claims(client, agent_id)]
+    """Renew the leases of the agent: every call shows that it is at work."""
+    held = [claim async for claim in live_claims(client, agent_id)]
     with suppress(ClientError):
-        await asyncio.gather(*(client.claims.heartbeat(one.claim_id) for one in held))
+        await asyncio.gather(*(client.claims.heartbeat(claim.claim_id) for claim in held))
 
 
 def application(url: Callable[[], str], admit: Admit) -> Application:
     """The ASGI application of `/mcp`."""
-    # Host and Origin are the door's to check, for all of the server alike.
+    # `McpDoor` checks Host and Origin, as for the rest of the server.
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     served = build(HttpSessions(url)).streamable_http_app(stateless_http=True, transport_security=unchecked)
 

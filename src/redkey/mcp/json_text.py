@@ -1,7 +1,7 @@
-"""JSON text that people edit, with comments: one member set or removed, every other character as it was.
+"""JSON text that people edit, with comments: set or remove one member and keep every other character.
 
-Clients read their files with `//` and `/* */` comments and trailing commas; so does this. It finds where values begin
-and end, and never writes anew what it was not asked to change.
+Clients read their files with `//` and `/* */` comments and trailing commas; so does this module. It finds where values
+begin and end, and rewrites nothing else.
 """
 
 from __future__ import annotations
@@ -36,38 +36,39 @@ class _Member:
 
 
 class _Scanner:
-    """Walks over JSON with comments, and notes the members of objects."""
+    """Scans JSON with comments and records the members of objects."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     def blank(self, at: int) -> int:
-        found = _BLANK.match(self.text, at)
-        return found.end() if found else at
+        """Where the whitespace and comments that begin here end."""
+        match = _BLANK.match(self.text, at)
+        return match.end() if match else at
 
     def document(self) -> int:
-        """Where the outermost value begins; JsonBroken unless it is one object and nothing else."""
+        """Where the outermost value begins; JsonBroken unless the text is exactly one object."""
         begin = self.blank(0)
         if self.text[begin : begin + 1] != "{":
-            raise JsonBroken(self.text, begin, "it is no JSON object")
+            raise JsonBroken(self.text, begin, "it is not a JSON object")
         end = self.blank(self.value(begin, 0))
         if end != len(self.text):
-            raise JsonBroken(self.text, end, "there is more after the end of the object")
+            raise JsonBroken(self.text, end, "there is text after the end of the object")
         return begin
 
     def value(self, at: int, depth: int) -> int:
         """Where the value that begins here ends."""
-        sign = self.text[at : at + 1]
+        char = self.text[at : at + 1]
         if depth > _DEEPEST:
             raise JsonBroken(self.text, at, "it is nested too deep")
-        if sign == "{":
+        if char == "{":
             return self._object(at, depth)[1]
-        if sign == "[":
+        if char == "[":
             return self._list(at, depth)
-        found = (_STRING if sign == '"' else _WORD).match(self.text, at)
-        if found is None:
+        match = (_STRING if char == '"' else _WORD).match(self.text, at)
+        if match is None:
             raise JsonBroken(self.text, at, "a value is missing or is not JSON")
-        return found.end()
+        return match.end()
 
     def members(self, at: int) -> tuple[list[_Member], int]:
         """The members of the object that begins here, and where it ends."""
@@ -96,34 +97,34 @@ class _Scanner:
         return at + 1
 
     def _after(self, end: int, closing: str) -> int:
-        """The place after a value: past its comma, or at the closing sign."""
+        """The position after a value: after its comma, or at the closing character."""
         at = self.blank(end)
-        sign = self.text[at : at + 1]
-        if sign == ",":
+        char = self.text[at : at + 1]
+        if char == ",":
             return self.blank(at + 1)
-        if sign != closing:
+        if char != closing:
             raise JsonBroken(self.text, at, f"a comma or {closing} is missing")
         return at
 
 
 def set_member(text: str, path: tuple[str, ...], value: Any) -> str:
-    """The text with the member at a path set; objects on the way are created."""
+    """The text with the member at a path set; missing objects on the path are created."""
     if not text.strip():
         return json.dumps(_nested(path, value), indent=2) + "\n"
     scanner = _Scanner(text)
     begin = scanner.document()
     for depth, name in enumerate(path):
         members, end = scanner.members(begin)
-        found = next((one for one in members if one.name == name), None)
-        if found is None:
+        member = next((member for member in members if member.name == name), None)
+        if member is None:
             return _insert(text, scanner, begin, end, members, name, _nested(path[depth + 1 :], value))
         if depth == len(path) - 1:
-            if _same(text[found.value : found.end], value):
+            if _same(text[member.value : member.end], value):
                 return text
-            return text[: found.value] + _written(value, _margin(text, found.begin)) + text[found.end :]
-        if text[found.value] != "{":
-            raise JsonBroken(text, found.value, f"{name} is no object")
-        begin = found.value
+            return text[: member.value] + _written(value, _margin(text, member.begin)) + text[member.end :]
+        if text[member.value] != "{":
+            raise JsonBroken(text, member.value, f"{name} is not an object")
+        begin = member.value
     return text
 
 
@@ -133,23 +134,23 @@ def remove_member(text: str, path: tuple[str, ...]) -> str:
     begin = scanner.document()
     for depth, name in enumerate(path):
         members, _ = scanner.members(begin)
-        index = next((number for number, one in enumerate(members) if one.name == name), None)
+        index = next((number for number, member in enumerate(members) if member.name == name), None)
         if index is None:
             return text
-        found = members[index]
+        member = members[index]
         if depth < len(path) - 1:
-            if text[found.value] != "{":
+            if text[member.value] != "{":
                 return text
-            begin = found.value
+            begin = member.value
             continue
-        comma = scanner.blank(found.end)
+        comma = scanner.blank(member.end)
         if text[comma : comma + 1] == ",":
-            return text[: found.begin] + text[scanner.blank(comma + 1) :]
+            return text[: member.begin] + text[scanner.blank(comma + 1) :]
         if index:
-            # The last one: the comma before it goes with it, and comments between stay.
+            # The last member: remove the comma before it too; comments in between stay.
             before = scanner.blank(members[index - 1].end)
-            return text[:before] + text[before + 1 : found.begin].rstrip() + text[found.end :]
-        return text[: found.begin].rstrip() + text[comma:]
+            return text[:before] + text[before + 1 : member.begin].rstrip() + text[member.end :]
+        return text[: member.begin].rstrip() + text[comma:]
     return text
 
 
@@ -167,7 +168,7 @@ def _same(text: str, value: Any) -> bool:
 
 
 def _margin(text: str, at: int) -> str:
-    """The blanks before what begins here on its line."""
+    """The whitespace before this position on its line."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line if not line.strip() else ""
 
@@ -177,7 +178,7 @@ def _written(value: Any, margin: str) -> str:
 
 
 def _insert(text: str, scanner: _Scanner, begin: int, end: int, members: list[_Member], name: str, value: Any) -> str:
-    """The text with a new last member in the object between two places; comments behind the others stay with them."""
+    """The text with a new last member in an object; comments after the other members stay with them."""
     line = text[text.rfind("\n", 0, begin) + 1 :]
     outer = line[: len(line) - len(line.lstrip(" \t"))]
     margin = _margin(text, members[-1].begin) if members else outer + "  "

@@ -1,4 +1,4 @@
-"""The live session of a project on the bus of its server, joined at the first use of a bus tool."""
+"""The live session of a project on the bus of its server, joined at the first call of a bus tool."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from redkey.bus.runtime.events import Message
     from redkey.mcp.stdio import StdioSessions
 
-# Messages that came together are given together.
+# Messages that arrive within this time are returned together.
 _TOGETHER_SECONDS = 0.05
 
 
 class ProjectBus:
-    """The agent of this process in the session that bears its project's name. A local server has a bus, and is started
-    when it does not run."""
+    """The agent of this process in the session named after its project. A local server has a bus, and is started
+    if it is not running."""
 
     def __init__(self, sessions: StdioSessions) -> None:
         self._sessions = sessions
@@ -33,33 +33,33 @@ class ProjectBus:
         self._lock = asyncio.Lock()
 
     async def send(self, ctx: Context[Any, Any], to: str, text: str) -> str:
-        """Send a message to one agent, or to all; its id."""
+        """Send a message to one agent, or to all; return its id."""
         client = await self._joined(ctx)
         if to == "all":
             return (await client.send(None, text, to_all=True)).id
         known = {agent.id for agent in await client.agents()}
         if to not in known:
             others = ", ".join(sorted(known - {self._name})) or "none yet"
-            raise ToolError(f"There is no agent {to[:64]!r} in the live session. There are: {others}.")
+            raise ToolError(f"There is no agent {to[:64]!r} in the live session. Its agents are: {others}.")
         return (await client.send(to, text)).id
 
     async def receive(self, ctx: Context[Any, Any], wait_seconds: float) -> list[tuple[str, str, str]]:
-        """The messages that came, as (id, sender, text)."""
+        """Return the messages that arrived, as (id, sender, text)."""
         client = await self._joined(ctx)
-        found: list[Message] = []
-        patience = max(wait_seconds, _TOGETHER_SECONDS)
+        messages: list[Message] = []
+        timeout = max(wait_seconds, _TOGETHER_SECONDS)
         while True:
             try:
-                found.append(await asyncio.wait_for(client.receive(), patience))
+                messages.append(await asyncio.wait_for(client.receive(), timeout))
             except TimeoutError:
-                return [(one.id, one.src, one.text) for one in found]
-            patience = _TOGETHER_SECONDS
+                return [(message.id, message.src, message.text) for message in messages]
+            timeout = _TOGETHER_SECONDS
 
     async def agents(self, ctx: Context[Any, Any]) -> tuple[str, str, list[tuple[str, str]]]:
-        """The session, this agent, and everybody in it."""
+        """Return the session, this agent, and all agents in it."""
         client = await self._joined(ctx)
-        found = await client.agents()
-        return client.session, self._name, [(one.id, one.name or "") for one in found]
+        agents = await client.agents()
+        return client.session, self._name, [(agent.id, agent.name or "") for agent in agents]
 
     async def leave(self) -> None:
         if self._client is not None:

@@ -1,7 +1,7 @@
-"""The server that a coding agent in a directory works with: found by variables or by its project, or started there.
+"""The server for a coding agent in a directory: found by variables or by its project, or started there.
 
-A project is the git repository around the directory; all worktrees of it share the data directory of the first one. A
-`.redkey` that a checkout brought along decides nothing: its credentials count only when they belong to this user, no
+A project is the git repository around the directory; all its worktrees share the data directory of the first one. A
+`.redkey` directory that came with a checkout is not trusted: its credentials count only if they belong to this user, no
 other user can read them, and they name a server on this machine. See docs/decisions/0121.
 """
 
@@ -29,27 +29,27 @@ DATA = ".redkey"
 _START_SECONDS = 40.0
 _LOOK_SECONDS = 0.1
 _LOG = "serve.log"
-# Written while a server that was started here runs; it has its process id.
+# The file that a server started here keeps while it runs; it contains the process id.
 READY = "serve.json"
 
 
 @dataclass(frozen=True)
 class ServerPlace:
-    """A server and the key that registers agents there. `identity` is what keys of agents are kept under."""
+    """A server and the key that registers agents there. Keys of agents are stored under `identity`."""
 
     url: str
     api_key: str
     identity: str
-    # Where its data is, when that is a directory of this machine.
+    # Its data directory, if that is on this machine.
     data: Path | None = None
 
     def __repr__(self) -> str:
-        """Without the key: this may end in a log."""
+        """Without the key, because this may be logged."""
         return f"ServerPlace({self.url!r})"
 
 
 def project_root(directory: Path) -> Path:
-    """The project that a directory belongs to: the first worktree of its git repository, or the directory itself."""
+    """The project of a directory: the first worktree of its git repository, or the directory itself."""
     for folder in (directory, *directory.parents):
         mark = folder / ".git"
         if mark.is_dir():
@@ -60,11 +60,11 @@ def project_root(directory: Path) -> Path:
 
 
 def _first_worktree(mark: Path) -> Path | None:
-    """The first worktree of the repository whose linked worktree has this `.git` file; None unless git made both."""
+    """The first worktree of the repository of a linked worktree with this `.git` file; None unless git created both."""
     try:
         linked = Path(mark.read_text().removeprefix("gitdir:").strip())
         linked = linked if linked.is_absolute() else (mark.parent / linked).resolve()
-        # A stranger's file could point anywhere; git's own place points back.
+        # The file could be forged and point anywhere; git's own directory points back to it.
         if Path((linked / "gitdir").read_text().strip()) != mark or linked.parent.name != "worktrees":
             return None
     except (OSError, ValueError):
@@ -78,7 +78,7 @@ def project_name(directory: Path) -> str:
 
 
 def find_place(directory: Path, environment: Mapping[str, str], *, start: bool = True) -> ServerPlace:
-    """The server for a directory, started when it is this project's own and does not run."""
+    """The server for a directory; the project's own server is started if it is not running."""
     if environment.get("REDKEY_URL"):
         settings = find_settings(None, None, None, environment)
         return ServerPlace(settings.shown_url, settings.api_key, f"url:{settings.shown_url}")
@@ -90,36 +90,38 @@ def find_place(directory: Path, environment: Mapping[str, str], *, start: bool =
     credentials = _running(data)
     if credentials is None:
         if not start:
-            raise ConfigRefused(f"no RedKey server runs for {data.parent}: start one with redkey serve --data {data}")
+            raise ConfigRefused(
+                f"no RedKey server is running for {data.parent}: start one with redkey serve --data {data}"
+            )
         credentials = start_server(data)
     return ServerPlace(credentials.url, credentials.api_key, f"data:{data.resolve()}", data)
 
 
 def check_own(data: Path) -> None:
-    """Refuse credentials that came with a checkout, or that others could have written."""
+    """Refuse credentials that came with a checkout, or that other users could have written."""
     file = data / CREDENTIALS
     try:
-        found, folder = file.lstat(), data.lstat()
+        file_status, folder_status = file.lstat(), data.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return
-    told = "To use it nevertheless, name it in REDKEY_DATA, or set REDKEY_URL and REDKEY_API_KEY."
-    if found.st_uid != os.geteuid() or folder.st_uid != os.geteuid():
-        raise ConfigRefused(f"{file} belongs to another user and is not used. {told}", code="credentials_not_own")
-    if found.st_mode & 0o077 or folder.st_mode & 0o022:
+    advice = "To use it anyway, name it in REDKEY_DATA, or set REDKEY_URL and REDKEY_API_KEY."
+    if file_status.st_uid != os.geteuid() or folder_status.st_uid != os.geteuid():
+        raise ConfigRefused(f"{file} belongs to another user and is not used. {advice}", code="credentials_not_own")
+    if file_status.st_mode & 0o077 or folder_status.st_mode & 0o022:
         raise ConfigRefused(
-            f"{file} can be read or changed by others, so it may have come with the checkout; it is not used. {told}",
+            f"{file} can be read or changed by others, so it may have come with the checkout; it is not used. {advice}",
             code="credentials_not_own",
         )
     credentials = read_credentials(data)
     if credentials is not None and not is_local(credentials.url):
         raise ConfigRefused(
-            f"{file} names the server {credentials.url}, which is not on this machine; it is not used. {told}",
+            f"{file} names the server {credentials.url}, which is not on this machine; it is not used. {advice}",
             code="credentials_not_own",
         )
 
 
 def _running(data: Path) -> Credentials | None:
-    """The credentials of the server that answers for this data directory."""
+    """The credentials of the server of this data directory, if it answers."""
     credentials = read_credentials(data)
     if credentials is None:
         return None
@@ -132,19 +134,19 @@ def _running(data: Path) -> Credentials | None:
 
 
 def start_server(data: Path) -> Credentials:
-    """Start a server for a data directory unless another process just did; it goes on when this process ends."""
+    """Start a server for a data directory unless another process just did; it keeps running when this process ends."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         ignored = data / ".gitignore"
         if not ignored.exists():
-            # Keys and data are no part of the project.
+            # Keys and data must not be committed to the project.
             ignored.write_text("*\n")
         with _locked(data / "start.lock"):
             return _running(data) or _start(data)
     except OSError as cause:
         raise ConfigRefused(
-            f"no RedKey server runs, and none can be started in {data}: {cause.strerror or cause}. Run redkey serve "
-            "--data DIR elsewhere and set REDKEY_DATA=DIR."
+            f"no RedKey server is running, and none can be started in {data}: {cause.strerror or cause}. Run redkey "
+            "serve --data DIR elsewhere and set REDKEY_DATA=DIR."
         ) from cause
 
 
@@ -171,14 +173,14 @@ def _start(data: Path) -> Credentials:
             stderr=log,
             cwd=data.parent,
             env=kept,
-            # It is nobody's child: the client that started it may end first.
+            # A session of its own: the client that started it may end first.
             start_new_session=True,
         )
     ends_at = time.monotonic() + _START_SECONDS
     while time.monotonic() < ends_at:
         credentials = _running(data)
         if credentials is not None:
-            # Python warns about a child that is not waited for; this one is meant to stay.
+            # Python warns about a child that was not waited for; this one keeps running on purpose.
             process.returncode = 0
             return credentials
         if process.poll() is not None:
@@ -192,7 +194,7 @@ def _start(data: Path) -> Credentials:
 
 
 def _free_port(before: Credentials | None) -> int:
-    """The port that the server had before, so that its callers find it again; else the usual one, else any."""
+    """The port that the server used before, so that its callers find it again; else the default port, else any."""
     earlier = urlsplit(before.url).port if before is not None else None
     for port in (earlier, DEFAULT_PORT):
         if port:

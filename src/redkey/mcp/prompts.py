@@ -15,13 +15,13 @@ from redkey.mcp.session import Sessions
 INSTRUCTIONS = """\
 RedKey is a queue that many agents share; exactly one agent gets each task.
 1. Call wait_for_task. `nothing_yet` and `missed` are normal: call it again for another task.
-2. Do the task. Record required outputs with add_artifact; say how it goes with report_progress.
+2. Do the task. Record required outputs with add_artifact; report progress with report_progress.
 3. End it: complete_task, fail_task, or block_task with a question. The answer comes with a later claim.
-The lease is kept for you. When a tool says that you no longer hold a task, stop working on it.
+The lease is renewed for you. When a tool says that you no longer hold a task, stop working on it.
 """
 
 
-# What a plan looks like; it is a valid one.
+# An example of a valid plan.
 PLAN = {
     "version": "1.0",
     "name": "short-name",
@@ -54,17 +54,17 @@ Work the tasks{where} with the RedKey tools.
 Call wait_for_task{named}. Do the task that you get, as its description, brief and completion criteria say, and
 check your work. Record each required output with add_artifact. Then call complete_task with a summary; call
 fail_task when it cannot be done, and block_task when only a person can answer a question. Then get the next task.
-When wait_for_task has found nothing three times in a row, stop and say what was done. Never work on a task that
+When wait_for_task has found nothing three times in a row, stop and report what was done. Never work on a task that
 you do not hold.
 """
 _PLAN = """\
 Plan this goal for several agents that work in parallel: {goal}
 
-Look at the project first. Cut the work into tasks that one agent does in under an hour, that touch different files
-where possible, and that say when they are done. A task depends only on those whose result it needs, so that as
-many as possible can run at once.
+Look at the project first. Divide the work into tasks that one agent can do in under an hour, that touch different
+files where possible, and that say when they are done. Let a task depend only on tasks whose result it needs, so that
+as many as possible can run at once.
 
-Write the plan to plan.json in this shape:
+Write the plan to plan.json in this format:
 
 {plan}
 
@@ -72,15 +72,15 @@ Check it with `redkey plan validate plan.json` and correct every error. Show it 
 tool start_plan only when they agree.
 """
 _REVIEW = """\
-Call list_approvals. For each one, look at what was asked (explain_task, the resource redkey://task/ID) and at what
-was made (get_artifact, the files of the project), and hold it against its completion criteria. Tell the person
-what you found and what you would decide, and call decide_approval when they agree. Work that is sent back needs a
-note that says what to change.
+Call list_approvals. For each one, read the request (explain_task, the resource redkey://task/ID) and the result
+(get_artifact, the files of the project), and compare the result with its completion criteria. Tell the person
+what you found and what you would decide, and call decide_approval when they agree. A rejection needs a note that
+says what to change.
 """
 
 
 class Prompts:
-    """What people ask an agent to do with the queue."""
+    """The prompts that a person can choose."""
 
     async def work_the_queue(self, queue: str = "") -> str:
         """Work the tasks of the queue until there are none left."""
@@ -104,7 +104,7 @@ class Resources:
         self._sessions = sessions
 
     async def task(self, id: str, ctx: Context[Any, Any]) -> str:
-        """A task: what is asked, where it stands, how it went."""
+        """A task: its request, its state and its result."""
         async with self._sessions.open(ctx) as session:
             return await _shown(session.client.tasks.get(id), "task", id)
 

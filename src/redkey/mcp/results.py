@@ -1,4 +1,4 @@
-"""What tools answer: one named object each, never a top-level `status`, because some hosts grade results by it."""
+"""Results of tools: one named object each, never a top-level `status`, because some hosts grade results by it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redkey.shapes.gates import Gate
 from redkey.shapes.inbox import InboxMessage
 from redkey.shapes.tasks import Artifact, Explanation, Task, TaskSummary
 
-# Any JSON value; said out loud, because a schema without a type is not understood by every host.
+# Any JSON value, spelled out, because not every host understands a schema without a type.
 Json = dict[str, Any] | list[Any] | str | float | bool | None
 
 
@@ -22,7 +22,7 @@ def plain(value: Any) -> Any:
 
 
 class UpstreamArtifact(BaseModel):
-    """An artifact of a task before this one; read it with get_artifact."""
+    """An artifact of a task that this one depends on; read it with get_artifact."""
 
     name: str
     artifact_id: str
@@ -31,8 +31,29 @@ class UpstreamArtifact(BaseModel):
     media_type: str = ""
 
 
+class Lineage(BaseModel):
+    """The place of a task among others, and the data that its creation left on the record."""
+
+    context_id: str = ""
+    correlation_id: str = ""
+    parent_task_id: str = ""
+    reference_task_ids: list[str] = []
+    extensions: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, task: Assignment | Task) -> Lineage:
+        """The lineage of a task in the words of the tools."""
+        return cls(
+            context_id=task.context_id,
+            correlation_id=task.correlation_id,
+            parent_task_id=task.parent_task_id,
+            reference_task_ids=list(task.reference_task_ids),
+            extensions=task.extensions,
+        )
+
+
 class Work(BaseModel):
-    """The task that is now yours, with everything that it comes with."""
+    """The task that is now yours."""
 
     task_id: str
     queue: str
@@ -42,19 +63,20 @@ class Work(BaseModel):
     brief: dict[str, Any] | None = None
     completion_criteria: list[str] = []
     required_outputs: list[str] = Field(
-        default=[], description="Add an artifact under each of these names before completing."
+        default=[], description="Add an artifact under each of these names before you complete the task."
     )
     output_contract: dict[str, Any] | None = None
     answer: str = Field(default="", description="The answer to the question that blocked this task before.")
-    reviewer_note: str = Field(default="", description="What the approver said who sent the work back.")
+    reviewer_note: str = Field(default="", description="The note of the approver who rejected the last attempt.")
     notes_of_earlier_tasks: list[str] = []
     upstream: list[UpstreamArtifact] = []
     workflow_input: Json = None
     attempt: int = 1
+    lineage: Lineage
 
     @classmethod
     def of(cls, task: Assignment) -> Work:
-        """The assignment in the words of the tools."""
+        """Convert the SDK's assignment."""
         return cls(
             task_id=task.task_id,
             queue=task.queue_id.removeprefix("queue_"),
@@ -70,68 +92,69 @@ class Work(BaseModel):
             notes_of_earlier_tasks=list(task.prior_context),
             upstream=[
                 UpstreamArtifact(
-                    name=one.name,
-                    artifact_id=one.artifact_id,
-                    task_id=one.task_id,
-                    bytes=one.bytes,
-                    media_type=one.media_type,
+                    name=artifact.name,
+                    artifact_id=artifact.artifact_id,
+                    task_id=artifact.task_id,
+                    bytes=artifact.bytes,
+                    media_type=artifact.media_type,
                 )
-                for one in task.upstream
+                for artifact in task.upstream
             ],
             workflow_input=task.workflow_input,
             attempt=task.attempt,
+            lineage=Lineage.of(task),
         )
 
 
 class Claim(BaseModel):
-    """How an attempt to get a task went. Losing a race and finding nothing are normal."""
+    """The outcome of a claim. Losing a race and finding nothing are normal."""
 
     outcome: Literal["claimed", "nothing_yet", "missed", "rejected"]
     next_step: str = Field(description="What to do now, in one sentence.")
     claim_id: str = ""
     task: Work | None = None
     lease_expires_at: str = ""
-    won_by: str = Field(default="", description="Who has the task, when the race was lost.")
+    won_by: str = Field(default="", description="The agent that has the task, if you lost the race.")
 
 
 class ClaimReply(BaseModel):
-    """How an attempt to get a task went."""
+    """The outcome of a claim."""
 
     claim: Claim
 
 
 class Ended(BaseModel):
-    """What became of a task that you held."""
+    """A task that you no longer hold."""
 
     task_id: str
     state: Literal["completed", "failed", "blocked", "released"]
-    event_id: str = Field(description="The record of it; get_receipt proves it.")
+    event_id: str = Field(description="The event that records it; get_receipt proves it.")
     next_step: str
     another_attempt: bool = False
     gate_id: str = Field(default="", description="The approval that the finished work waits for.")
 
 
 class EndedReply(BaseModel):
-    """What became of a task that you held."""
+    """A task that you no longer hold."""
 
     task: Ended
 
 
 class Reported(BaseModel):
-    """A report, and whether it was recorded: a task has one record each second at most."""
+    """A report, and whether it was recorded: a task gets at most one record per second."""
 
     task_id: str
     recorded: bool
 
 
 class ReportedReply(BaseModel):
-    """How a report went."""
+    """The result of a report."""
 
     report: Reported
 
 
 class ArtifactInfo(BaseModel):
-    """An artifact. Its content comes when it is short text, and else is saved to a file."""
+    """An artifact. Short text is in `content`; anything else is saved to a file."""
 
     name: str
     artifact_id: str
@@ -144,10 +167,10 @@ class ArtifactInfo(BaseModel):
     saved_to: str = ""
 
     @classmethod
-    def of(cls, found: Artifact | ArtifactAdded, task_id: str, **more: Any) -> ArtifactInfo:
-        """The artifact in the words of the tools."""
-        named = {name: getattr(found, name) for name in ("name", "artifact_id", "version", "sha256")}
-        return cls(task_id=task_id, **named, **more)
+    def of(cls, artifact: Artifact | ArtifactAdded, task_id: str, **more: Any) -> ArtifactInfo:
+        """Convert the SDK's artifact."""
+        fields = {name: getattr(artifact, name) for name in ("name", "artifact_id", "version", "sha256")}
+        return cls(task_id=task_id, **fields, **more)
 
 
 class ArtifactReply(BaseModel):
@@ -171,7 +194,7 @@ class TaskInfo(BaseModel):
 
     @classmethod
     def of(cls, task: TaskSummary) -> TaskInfo:
-        """The summary in the words of the tools."""
+        """Convert the SDK's summary of a task."""
         return cls(
             task_id=task.task_id,
             title=task.title,
@@ -193,7 +216,7 @@ class TaskList(BaseModel):
 
 
 class NewTaskInfo(BaseModel):
-    """A task that was put on a queue."""
+    """A task that was created."""
 
     task_id: str
     queue: str
@@ -201,7 +224,7 @@ class NewTaskInfo(BaseModel):
 
 
 class NewTaskReply(BaseModel):
-    """A task that was put on a queue."""
+    """A task that was created."""
 
     task: NewTaskInfo
 
@@ -222,14 +245,14 @@ class PlanReply(BaseModel):
 
 
 class ReasonInfo(BaseModel):
-    """One thing between a task and its end."""
+    """One thing that keeps a task from running."""
 
     code: str
     message: str
 
 
 class ExplanationInfo(BaseModel):
-    """Where a task stands and what would move it."""
+    """Why a task is in its state, and what would change it."""
 
     task_id: str
     title: str
@@ -239,24 +262,26 @@ class ExplanationInfo(BaseModel):
     failure: str = ""
     question: str = ""
     summary: str = ""
+    lineage: Lineage
 
     @classmethod
     def of(cls, task: Task, explained: Explanation) -> ExplanationInfo:
-        """Both views of a task in the words of the tools."""
+        """Combine the SDK's two views of a task."""
         return cls(
             task_id=task.task_id,
             title=task.title,
             state=explained.state,
-            reasons=[ReasonInfo(code=one.code, message=one.message) for one in explained.reasons],
+            reasons=[ReasonInfo(code=reason.code, message=reason.message) for reason in explained.reasons],
             agent_id=task.agent_id,
             failure=task.failure.reason if task.failure is not None else "",
             question=task.blocker.reason if task.blocker is not None else "",
             summary=task.summary,
+            lineage=Lineage.of(task),
         )
 
 
 class ExplanationReply(BaseModel):
-    """Where a task stands and what would move it."""
+    """Why a task is in its state, and what would change it."""
 
     explanation: ExplanationInfo
 
@@ -273,7 +298,7 @@ class ApprovalInfo(BaseModel):
 
     @classmethod
     def of(cls, gate: Gate) -> ApprovalInfo:
-        """The gate in the words of the tools."""
+        """Convert the SDK's gate."""
         return cls(
             gate_id=gate.gate_id,
             task_id=gate.task_id,
@@ -331,7 +356,7 @@ class MessageInfo(BaseModel):
 
     @classmethod
     def of(cls, message: InboxMessage) -> MessageInfo:
-        """The message in the words of the tools."""
+        """Convert the SDK's message."""
         return cls(
             message_id=message.message_id,
             sender=message.sender,
@@ -388,7 +413,7 @@ class BusAgentInfo(BaseModel):
 
 
 class BusAgents(BaseModel):
-    """Who is in the live session of this project."""
+    """The agents in the live session of this project."""
 
     session: str
     you: str

@@ -1,7 +1,7 @@
 """`redkey mcp`: MCP over standard input and output, for one client process.
 
-The process is one agent (`slots`), finds or starts its server at the first call (`place`), and keeps what it holds by
-threads. When the client closes standard input, or this process is asked to end, everything it holds is released.
+The process is one agent (`slots`), finds or starts its server at the first call (`place`), and renews its leases in
+threads. When the client closes standard input, or a signal ends this process, it releases everything that it holds.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from mcp.server.mcpserver import Context
 
 from redkey.client import AsyncRedKey, Hold
+from redkey.client.agent_slots import Slot
 from redkey.client.hold import now
 from redkey.client.operation import Async
 from redkey.errors import ClientError, RedKeyError, Unauthorized, Unreachable
@@ -25,35 +26,36 @@ from redkey.mcp.agent import enter
 from redkey.mcp.live import ProjectBus
 from redkey.mcp.place import ServerPlace, find_place, project_name
 from redkey.mcp.server import build
-from redkey.mcp.session import AgentSession, HeldClaim, live_claims
-from redkey.mcp.slots import Slot, take_slot
+from redkey.mcp.session import AgentSession, Extensions, HeldClaim, live_claims
+from redkey.mcp.slots import take_slot
 from redkey.shapes.claims import Claimed, ClaimNextOutcome
 
-# Short, because this process renews it: a client that is killed keeps its task no longer than this.
+# Short, because this process renews it: a client that is killed loses its task after this time.
 LEASE_SECONDS = 60
-# How long an end may take until the rest is left to the leases.
+# How long the release of claims may take; after that their leases expire.
 _LEAVING_SECONDS = 2.0
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
 class Options:
-    """How `redkey mcp` was started."""
+    """The options of `redkey mcp`."""
 
     queue: str = "default"
     roles: tuple[str, ...] = ()
-    # The name that the agent's slots begin with; the client's own when it is empty.
+    # The first part of the slot names; if empty, the client's own name.
     agent: str = ""
     lease_seconds: int = LEASE_SECONDS
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A claim for the next task of a queue, to be asked for until it is answered."""
+class _OpenRequest:
+    """A claim-next request that is repeated until it is answered."""
 
     key: str
     queue: str
     wait: float
+    extensions: Extensions
 
 
 class StdioSession(AgentSession):
@@ -68,43 +70,47 @@ class StdioSession(AgentSession):
         self.directory = directory
         self._holds: dict[str, Hold[Async]] = {}
         self._left_over: list[Claimed] = []
-        # Claims that were asked for and not answered: their keys bring them again if they were won.
-        self._unanswered: list[_Asked] = []
+        # Requests without an answer: their keys return the claim again if it was won.
+        self._unanswered: list[_OpenRequest] = []
 
     async def adopt(self) -> None:
-        """Take up what the process before this one in the slot held and could not release."""
-        for one in [one async for one in live_claims(self.client, self.agent_id)]:
-            found = await self.claim(one.task_id)
-            if isinstance(found, Claimed):
-                self._left_over.append(found)
+        """Resume the claims that the last process in the slot held and could not release."""
+        for claim in [claim async for claim in live_claims(self.client, self.agent_id)]:
+            outcome = await self.claim(claim.task_id)
+            if isinstance(outcome, Claimed):
+                self._left_over.append(outcome)
 
     def left_over(self) -> Claimed | None:
         while self._left_over:
-            found = self._left_over.pop(0)
-            if found.claim_id in self._holds:
-                return found
+            claimed = self._left_over.pop(0)
+            if claimed.claim_id in self._holds:
+                return claimed
         return None
 
-    async def claim_next(self, queue: str, wait: float) -> ClaimNextOutcome:
+    async def claim_next(self, queue: str, wait: float, extensions: Extensions = None) -> ClaimNextOutcome:
         while self._unanswered:
-            found = await self._ask(self._unanswered.pop())
-            if isinstance(found, Claimed):
-                return found
-        return await self._ask(_Asked(self.client.policy.new_key(), queue, wait))
+            outcome = await self._send(self._unanswered.pop())
+            if isinstance(outcome, Claimed):
+                return outcome
+        return await self._send(_OpenRequest(self.client.policy.new_key(), queue, wait, extensions))
 
-    async def _ask(self, asked: _Asked) -> ClaimNextOutcome:
+    async def _send(self, request: _OpenRequest) -> ClaimNextOutcome:
         asked_at = now()
-        queues = self.client.with_options(idempotency_key=asked.key).queues
+        queues = self.client.with_options(idempotency_key=request.key).queues
         try:
-            found = await queues.claim_next(
-                asked.queue, self.agent_id, lease_seconds=self.lease_seconds, wait=asked.wait
+            outcome = await queues.claim_next(
+                request.queue,
+                self.agent_id,
+                lease_seconds=self.lease_seconds,
+                wait=request.wait,
+                extensions=request.extensions,
             )
         except (asyncio.CancelledError, Unreachable):
-            self._unanswered.append(asked)
+            self._unanswered.append(request)
             raise
-        if isinstance(found, Claimed):
-            self.won(found, asked_at)
-        return found
+        if isinstance(outcome, Claimed):
+            self.won(outcome, asked_at)
+        return outcome
 
     def won(self, claimed: Claimed, asked_at: float) -> None:
         if claimed.claim_id not in self._holds:
@@ -123,21 +129,21 @@ class StdioSession(AgentSession):
         return [HeldClaim(hold.claim_id, hold.task.task_id, hold.task.title) for hold in self._holds.values()]
 
     async def create_role(self, role_id: str) -> None:
-        # Roles are for admins; whoever set this client up is one.
+        # Only admins create roles; the person who set this client up has an admin key.
         async with AsyncRedKey(self._place.url, self._place.api_key, timeout=15, max_retries=2) as admin:
             await admin.roles.create(role_id.removeprefix("role_"), id=role_id)
 
     def touch(self) -> None:
-        """A tool was called: whatever is held is being worked on."""
+        """Note activity on all held tasks: a tool was called."""
         for hold in self._holds.values():
             hold.touch()
 
     async def leave(self) -> None:
-        """Release everything that is held, so that others need not wait for the leases."""
+        """Release all held tasks, so that others need not wait for the leases to expire."""
         with suppress(ClientError, TimeoutError):
             async with asyncio.timeout(_LEAVING_SECONDS):
-                for asked in list(self._unanswered):
-                    await self._ask(asked)
+                for request in list(self._unanswered):
+                    await self._send(request)
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVING_SECONDS):
                 await asyncio.gather(*(hold.release() for hold in self._holds.values()), return_exceptions=True)
@@ -145,7 +151,7 @@ class StdioSession(AgentSession):
 
 
 class StdioSessions:
-    """The one session of this process, entered at its first call: a list of tools needs no server."""
+    """The one session of this process, created at its first call: listing the tools needs no server."""
 
     def __init__(self, options: Options, directory: Path) -> None:
         self._options, self.directory = options, directory
@@ -162,11 +168,11 @@ class StdioSessions:
         try:
             yield session
         except Unreachable:
-            # Another server may run by now: look again at the next call.
+            # The server may have been replaced: look for it again at the next call.
             self._is_stale = True
             raise
         except Unauthorized:
-            # The key of the slot was revoked: the next call gets another one.
+            # The key of the slot was revoked: the next call gets a new one.
             self._is_stale, self.place = True, None
             raise
 
@@ -181,7 +187,7 @@ class StdioSessions:
                     await self._connect(place)
                 self.place, self._is_stale = place, False
         if self._session is None:
-            raise AssertionError("a session that was not connected")
+            raise AssertionError("the session was not connected")
         return self._session
 
     @property
@@ -197,7 +203,7 @@ class StdioSessions:
     async def _connect(self, place: ServerPlace) -> None:
         slot = self._slot
         if slot is None:
-            raise AssertionError("a connection without a slot")
+            raise AssertionError("cannot connect without a slot")
         await asyncio.to_thread(enter, place, slot, self._options.roles, self._options.queue)
         client = AsyncRedKey(place.url, slot.kept.api_key, timeout=15, max_retries=2)
         session = StdioSession(client, slot.kept.agent_id, self._options, self.directory, place)
@@ -207,7 +213,7 @@ class StdioSessions:
         await self._session.adopt()
 
     async def leave(self) -> None:
-        """Release what is held, and let the next process have the slot."""
+        """Release all held tasks, and free the slot for the next process."""
         if self._session is not None:
             await self._session.leave()
         if self._slot is not None:
@@ -215,13 +221,13 @@ class StdioSessions:
 
 
 def client_name(ctx: Context[Any, Any]) -> str:
-    """What the client calls itself; empty when it does not say."""
+    """The name of the client; empty when it sends none."""
     params = ctx.session.client_params
     return params.client_info.name if params is not None else ""
 
 
 async def serve(options: Options, directory: Path) -> None:
-    """Serve until the client closes standard input or a signal comes."""
+    """Serve until the client closes standard input or a signal arrives."""
     sessions = StdioSessions(options, directory)
     bus = ProjectBus(sessions)
     serving = asyncio.ensure_future(build(sessions, bus).run_stdio_async())

@@ -1,4 +1,4 @@
-"""Tools to talk: the inbox, which is on the ledger and waits for its reader, and the live bus of this project."""
+"""Tools for messages: the inbox, which is on the ledger and waits for its reader, and the live bus of this project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from redkey.mcp.results import (
     SentReply,
 )
 from redkey.mcp.session import Sessions
-from redkey.mcp.work_tools import LONGEST_WAIT_SECONDS
+from redkey.mcp.work_tools import LONGEST_WAIT_SECONDS, Extensions
 
 
 class InboxTools:
@@ -32,12 +32,13 @@ class InboxTools:
         self,
         ctx: Context[Any, Any],
         to: Annotated[str, Field(description="An agent (name or id), a role, or `human`.")],
-        subject: Annotated[str, Field(min_length=1, description="What it is about, in one line.")],
+        subject: Annotated[str, Field(min_length=1, description="The subject, in one line.")],
         body: Annotated[str, Field(description="The message.")] = "",
         about_task: Annotated[str, Field(description="The task it is about.")] = "",
         action_required: Annotated[bool, Field(description="Whether the reader has to do something.")] = False,
+        extensions: Extensions = None,
     ) -> SentReply:
-        """Leave a message in the inbox of an agent, of everybody with a role, or of the people."""
+        """Send a message to the inbox of an agent, of all agents with a role, or of the humans."""
         async with self._sessions.open(ctx) as session:
             sent = await session.client.inbox.send(
                 to,
@@ -46,27 +47,29 @@ class InboxTools:
                 ref_task_id=about_task or None,
                 action_required=action_required or None,
                 agent_id=session.agent_id,
+                extensions=extensions,
             )
-            info = SentInfo(message_id=sent.message_id, recipients=[one.to for one in sent.messages])
+            info = SentInfo(message_id=sent.message_id, recipients=[message.to for message in sent.messages])
             return SentReply(message=info)
 
     async def read_inbox(
         self,
         ctx: Context[Any, Any],
-        mark_read: Annotated[bool, Field(description="Whether they count as read from now on.")] = True,
-        limit: Annotated[int, Field(ge=1, le=100, description="At most so many.")] = 20,
+        mark_read: Annotated[bool, Field(description="Whether to mark them as read.")] = True,
+        limit: Annotated[int, Field(ge=1, le=100, description="The largest number to read.")] = 20,
+        extensions: Extensions = None,
     ) -> Inbox:
-        """Read the messages to you that you have not read yet."""
+        """Read your unread messages."""
         async with self._sessions.open(ctx) as session:
-            found = await session.client.inbox.list(to=session.agent_id, unread=True, limit=limit).page()
+            page = await session.client.inbox.list(to=session.agent_id, unread=True, limit=limit).page()
             if mark_read:
-                for one in found.items:
-                    await session.client.inbox.read(one.message_id)
-            return Inbox(messages=[MessageInfo.of(one) for one in found.items])
+                for message in page.items:
+                    await session.client.inbox.read(message.message_id, extensions=extensions)
+            return Inbox(messages=[MessageInfo.of(message) for message in page.items])
 
 
 class Bus(Protocol):
-    """The live session of this project, joined when it is first used."""
+    """The live session of this project, joined at its first use."""
 
     async def send(self, ctx: Context[Any, Any], to: str, text: str) -> str: ...
 
@@ -76,7 +79,7 @@ class Bus(Protocol):
 
 
 class BusTools:
-    """Live talk with the agents in other terminals."""
+    """Live messages between agents in different terminals."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -87,7 +90,7 @@ class BusTools:
         to: Annotated[str, Field(description="An agent of bus_agents, or `all`.")],
         text: Annotated[str, Field(min_length=1, description="The message.")],
     ) -> SentReply:
-        """Send a live message to an agent in another terminal of this project. It sees it at its next bus_receive."""
+        """Send a live message to an agent in another terminal of this project. Its next bus_receive returns it."""
         return SentReply(message=SentInfo(message_id=await self._bus.send(ctx, to, text), recipients=[to]))
 
     async def bus_receive(
@@ -95,14 +98,14 @@ class BusTools:
         ctx: Context[Any, Any],
         wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS, description="How long to wait.")] = 0,
     ) -> BusMessages:
-        """Get the live messages that other agents sent you, waiting for one if asked to."""
-        found = await self._bus.receive(ctx, wait_seconds)
-        step = "Answer with bus_send where an answer is expected." if found else "Nothing yet. This is normal."
-        messages = [BusMessageInfo(message_id=key, sender=sender, text=text) for key, sender, text in found]
+        """Get the live messages that other agents sent you; wait_seconds waits for one."""
+        received = await self._bus.receive(ctx, wait_seconds)
+        step = "Answer with bus_send where an answer is expected." if received else "Nothing yet. This is normal."
+        messages = [BusMessageInfo(message_id=key, sender=sender, text=text) for key, sender, text in received]
         return BusMessages(messages=messages, next_step=step)
 
     async def bus_agents(self, ctx: Context[Any, Any]) -> BusAgents:
-        """See which agents are in the live session of this project."""
+        """List the agents in the live session of this project."""
         session, you, agents = await self._bus.agents(ctx)
         if not session:
             raise ToolError("There is no live session. Call this again.")

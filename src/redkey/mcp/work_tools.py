@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from base64 import b64decode
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,21 +31,24 @@ from redkey.mcp.session import AgentSession, HeldClaim, Sessions
 from redkey.shapes.claims import Claimed, ClaimNextOutcome, ClaimOutcome, Missed, NoTasks, Rejected
 from redkey.shapes.tasks import Artifact
 
-# Hosts give up on a tool after a minute or less.
+# Hosts abort a tool call after a minute or less.
 LONGEST_WAIT_SECONDS = 50.0
-# How long one request of a wait lasts; between two of them the host hears of progress.
+# How long one request of a wait lasts; after each one the host gets a progress notification.
 _POLL_SECONDS = 5.0
 # Longer text is saved to a file instead of filling the model's context.
 _INLINE_BYTES = 64 * 1024
 
 ClaimId = Annotated[
-    str, Field(description="The claim, as wait_for_task gave it. Leave it out when you hold exactly one task.")
+    str, Field(description="The claim, as wait_for_task returned it. Leave it out when you hold exactly one task.")
+]
+Extensions = Annotated[
+    dict[str, Any] | None, Field(description="Data for the record beside the fields, under names such as `redkey.x`.")
 ]
 Queue = Annotated[str, Field(description="The queue. Leave it out for the default queue of this agent.")]
 
 
 class WorkTools:
-    """Everything that a holder does."""
+    """The tools of a holder."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -54,55 +58,67 @@ class WorkTools:
         ctx: Context[Any, Any],
         queue: Queue = "",
         wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS, description="How long to wait.")] = 50,
+        extensions: Extensions = None,
     ) -> ClaimReply:
         """Get the next task of the shared queue and hold it. Waits up to 50 seconds for one.
 
         Exactly one agent gets each task. `claimed`: the task is yours; do it, then call complete_task, fail_task or
-        block_task. `nothing_yet`: normal; call this again. You need not renew anything: the lease is kept for you.
+        block_task. `nothing_yet`: normal; call this again. You need not renew anything: the lease is renewed for you.
         """
         async with self._sessions.open(ctx) as session:
-            waiting = session.left_over()
-            if waiting is not None:
-                return ClaimReply(claim=_claimed(waiting, "You held this task when your last process ended. "))
+            left_over = session.left_over()
+            if left_over is not None:
+                return ClaimReply(claim=_claimed(left_over, "You held this task when your last process ended. "))
             queue = queue or session.queue
             loop = asyncio.get_running_loop()
             ends_at = loop.time() + wait_seconds
             while True:
                 left = ends_at - loop.time()
-                found = await session.claim_next(queue, max(0.0, min(left, _POLL_SECONDS)))
-                if not isinstance(found, NoTasks) or left <= _POLL_SECONDS:
-                    return ClaimReply(claim=await _claim(session.client, found))
-                done = wait_seconds - left + _POLL_SECONDS
-                await ctx.report_progress(done, wait_seconds, f"Waiting for a task on {queue}.")
+                outcome = await session.claim_next(queue, max(0.0, min(left, _POLL_SECONDS)), extensions)
+                if not isinstance(outcome, NoTasks) or left <= _POLL_SECONDS:
+                    return ClaimReply(claim=await _claim(session.client, outcome))
+                waited = wait_seconds - left + _POLL_SECONDS
+                await ctx.report_progress(waited, wait_seconds, f"Waiting for a task on {queue}.")
 
     async def claim_task(
-        self, ctx: Context[Any, Any], task_id: Annotated[str, Field(description="The task to claim.")]
+        self,
+        ctx: Context[Any, Any],
+        task_id: Annotated[str, Field(description="The task to claim.")],
+        extensions: Extensions = None,
     ) -> ClaimReply:
         """Claim one task by its id. If another agent was faster, the result names it: do not try that task again."""
         async with self._sessions.open(ctx) as session:
-            return ClaimReply(claim=await _claim(session.client, await session.claim(task_id)))
+            return ClaimReply(claim=await _claim(session.client, await session.claim(task_id, extensions)))
 
     async def complete_task(
         self,
         ctx: Context[Any, Any],
         summary: Annotated[str, Field(description="What was done, in one or two sentences.")] = "",
         output: Annotated[Json, Field(description="The result as JSON or text.")] = None,
-        notes: Annotated[str, Field(description="What whoever does the next task should know.")] = "",
-        cost_usd: Annotated[float | None, Field(ge=0, description="What it cost in US dollars, if you know.")] = None,
+        notes: Annotated[str, Field(description="What the agent of the next task should know.")] = "",
+        cost_usd: Annotated[float | None, Field(ge=0, description="What it cost in US dollars, if known.")] = None,
         claim_id: ClaimId = "",
+        extensions: Extensions = None,
     ) -> EndedReply:
-        """Finish the task that you hold. Add its required_outputs with add_artifact before."""
+        """Complete the task that you hold. Add its required_outputs with add_artifact first."""
         async with self._sessions.open(ctx) as session:
             held = await session.find(claim_id)
             done = await _end(
                 session,
                 held,
                 session.client.claims.complete(
-                    held.claim_id, output=output, summary=summary or None, notes=notes or None, cost_usd=cost_usd
+                    held.claim_id,
+                    output=output,
+                    summary=summary or None,
+                    notes=notes or None,
+                    cost_usd=cost_usd,
+                    extensions=extensions,
                 ),
             )
             step = (
-                f"An approver decides on it ({done.gate_id})." if done.gate_id else "Get the next one: wait_for_task."
+                f"An approver must decide on it ({done.gate_id})."
+                if done.gate_id
+                else "Get the next one: wait_for_task."
             )
             ended = Ended(
                 task_id=held.task_id, state="completed", event_id=done.event_id, gate_id=done.gate_id, next_step=step
@@ -112,17 +128,19 @@ class WorkTools:
     async def fail_task(
         self,
         ctx: Context[Any, Any],
-        reason: Annotated[str, Field(min_length=1, description="Why it could not be done.")],
+        reason: Annotated[str, Field(min_length=1, description="Why the task failed.")],
         kind: Annotated[
             Literal["error", "timeout", "verification", "rejected"],
-            Field(description="`rejected` ends the task for good; the others allow another attempt."),
+            Field(description="`rejected` ends the task; the others allow another attempt."),
         ] = "error",
         claim_id: ClaimId = "",
+        extensions: Extensions = None,
     ) -> EndedReply:
-        """Say that the task you hold could not be done. To ask a question instead, use block_task."""
+        """Report that the task you hold failed. To ask a question instead, use block_task."""
         async with self._sessions.open(ctx) as session:
             held = await session.find(claim_id)
-            done = await _end(session, held, session.client.claims.fail(held.claim_id, reason, kind=kind))
+            failed = session.client.claims.fail(held.claim_id, reason, kind=kind, extensions=extensions)
+            done = await _end(session, held, failed)
             more = bool(done.retry)
             step = "Another attempt follows, by any agent." if more else "No attempt is left."
             ended = Ended(
@@ -137,36 +155,40 @@ class WorkTools:
     async def block_task(
         self,
         ctx: Context[Any, Any],
-        question: Annotated[str, Field(min_length=1, description="What stands in the way: the question to answer.")],
+        question: Annotated[str, Field(min_length=1, description="What blocks the work: the question to answer.")],
         kind: Annotated[
             Literal["spec_gap", "dependency", "tool_failure", "ambiguity", "resource", "verification_fail", "auth"],
-            Field(description="What kind of block it is."),
+            Field(description="The kind of block."),
         ] = "ambiguity",
-        suggestion: Annotated[str, Field(description="What would lift it.")] = "",
+        suggestion: Annotated[str, Field(description="What would resolve it.")] = "",
         depends_on: Annotated[list[str] | None, Field(description="Tasks that must complete first.")] = None,
         claim_id: ClaimId = "",
+        extensions: Extensions = None,
     ) -> EndedReply:
-        """Ask people a question that the task you hold cannot go on without, and give the task back until it is
-        answered. The answer comes with the next claim of the task, to you or to another agent."""
+        """Ask people a question that the task you hold depends on, and release the task until it is answered. The
+        answer comes with the next claim of the task, by you or by another agent."""
         async with self._sessions.open(ctx) as session:
             held = await session.find(claim_id)
-            asked = session.client.claims.block(
+            blocking = session.client.claims.block(
                 held.claim_id,
                 question,
                 blocker_type=kind,
                 suggested_resolution=suggestion or None,
                 depends_on=depends_on,
+                extensions=extensions,
             )
-            done = await _end(session, held, asked)
-            step = "The question is in the inbox. Go on with another task: wait_for_task."
+            done = await _end(session, held, blocking)
+            step = "The question is in the inbox. Continue with another task: wait_for_task."
             ended = Ended(task_id=held.task_id, state="blocked", event_id=done.event_id, next_step=step)
             return EndedReply(task=ended)
 
-    async def release_task(self, ctx: Context[Any, Any], claim_id: ClaimId = "") -> EndedReply:
-        """Give the task that you hold back, unharmed: other agents may claim it at once."""
+    async def release_task(
+        self, ctx: Context[Any, Any], claim_id: ClaimId = "", extensions: Extensions = None
+    ) -> EndedReply:
+        """Release the task that you hold: other agents may claim it at once."""
         async with self._sessions.open(ctx) as session:
             held = await session.find(claim_id)
-            done = await _end(session, held, session.client.claims.release(held.claim_id))
+            done = await _end(session, held, session.client.claims.release(held.claim_id, extensions=extensions))
             step = "Stop working on it. Get another one: wait_for_task."
             ended = Ended(task_id=held.task_id, state="released", event_id=done.event_id, next_step=step)
             return EndedReply(task=ended)
@@ -175,21 +197,23 @@ class WorkTools:
         self,
         ctx: Context[Any, Any],
         message: Annotated[
-            str, Field(min_length=1, max_length=2000, description="How the work goes, in one sentence.")
+            str, Field(min_length=1, max_length=2000, description="How the work is going, in one sentence.")
         ],
-        percent: Annotated[float | None, Field(ge=0, le=100, description="How much of it is done.")] = None,
+        percent: Annotated[float | None, Field(ge=0, le=100, description="How much is done, in percent.")] = None,
         claim_id: ClaimId = "",
+        extensions: Extensions = None,
     ) -> ReportedReply:
-        """Say how the task you hold goes, for the people who watch it. It also shows that you are still working."""
+        """Report progress of the task you hold, for the people who watch it. It also shows that you are working."""
         async with self._sessions.open(ctx) as session:
             held = await session.find(claim_id)
             whole = None if percent is None else round(percent)
-            said = await session.client.claims.report_progress(held.claim_id, message, percent=whole)
-            if said.retry_after_seconds is not None:
-                # The last report is the one to be seen, so it waits for its second.
-                await asyncio.sleep(said.retry_after_seconds)
-                said = await session.client.claims.report_progress(held.claim_id, message, percent=whole)
-            return ReportedReply(report=Reported(task_id=held.task_id, recorded=said.recorded))
+            send = partial(session.client.claims.report_progress, held.claim_id, message)
+            report = await send(percent=whole, extensions=extensions)
+            if report.retry_after_seconds is not None:
+                # The last report is the one that views show, so wait and record it.
+                await asyncio.sleep(report.retry_after_seconds)
+                report = await send(percent=whole, extensions=extensions)
+            return ReportedReply(report=Reported(task_id=held.task_id, recorded=report.recorded))
 
     async def add_artifact(
         self,
@@ -197,79 +221,80 @@ class WorkTools:
         name: Annotated[
             str, Field(description="Lower-case letters, digits, dots and dashes; a required output's name.")
         ],
-        content: Annotated[str | None, Field(description="The text of it.")] = None,
-        content_base64: Annotated[str | None, Field(description="Its bytes as base64, in place of text.")] = None,
+        content: Annotated[str | None, Field(description="Its text.")] = None,
+        content_base64: Annotated[str | None, Field(description="Its bytes as base64, instead of text.")] = None,
         path: Annotated[
-            str | None, Field(description="A file that holds it, in place of text. Local servers only.")
+            str | None, Field(description="A file that contains it, instead of text. Local servers only.")
         ] = None,
         media_type: Annotated[str | None, Field(description="As in text/markdown.")] = None,
         claim_id: ClaimId = "",
+        extensions: Extensions = None,
     ) -> ArtifactReply:
         """Record an output of the task you hold under a name: text, bytes, or a file."""
-        if sum(given is not None for given in (content, content_base64, path)) != 1:
-            raise ToolError("Give one of content, content_base64 and path.")
+        if sum(source is not None for source in (content, content_base64, path)) != 1:
+            raise ToolError("Give exactly one of content, content_base64 and path.")
         async with self._sessions.open(ctx) as session:
             held = await session.find(claim_id)
             data = await asyncio.to_thread(_read, session, content, content_base64, path)
-            kept = await session.client.content.put(data)
+            stored = await session.client.content.put(data)
             if media_type is None and content is not None:
                 media_type = "text/plain"
             added = await session.client.claims.add_artifact(
-                held.claim_id, name, sha256=kept.sha256, media_type=media_type
+                held.claim_id, name, sha256=stored.sha256, media_type=media_type, extensions=extensions
             )
-            info = ArtifactInfo.of(added, added.task_id, bytes=kept.bytes, media_type=media_type or "")
+            info = ArtifactInfo.of(added, added.task_id, bytes=stored.bytes, media_type=media_type or "")
             return ArtifactReply(artifact=info)
 
     async def get_artifact(
         self,
         ctx: Context[Any, Any],
-        task_id: Annotated[str, Field(description="The task that made it.")],
+        task_id: Annotated[str, Field(description="The task that produced it.")],
         name: Annotated[str, Field(description="Its name or its id.")],
         save_to: Annotated[str | None, Field(description="A file to write it to. Local servers only.")] = None,
     ) -> ArtifactReply:
-        """Read an artifact of a task. Short text comes as `content`; anything else is saved to a file."""
+        """Read an artifact of a task. Short text is returned as `content`; anything else is saved to a file."""
         async with self._sessions.open(ctx) as session:
             task = await session.client.tasks.get(task_id)
-            found = next((one for one in task.artifacts if name in (one.name, one.artifact_id)), None)
-            if found is None:
-                made = ", ".join(one.name for one in task.artifacts) or "none"
-                raise ToolError(f"The task has no artifact {name[:64]!r}. It has: {made}.")
-            info = ArtifactInfo.of(found, task_id, bytes=found.bytes, media_type=found.media_type)
+            artifact = next((entry for entry in task.artifacts if name in (entry.name, entry.artifact_id)), None)
+            if artifact is None:
+                names = ", ".join(entry.name for entry in task.artifacts) or "none"
+                raise ToolError(f"The task has no artifact {name[:64]!r}. It has: {names}.")
+            info = ArtifactInfo.of(artifact, task_id, bytes=artifact.bytes, media_type=artifact.media_type)
             if save_to is not None:
-                info.saved_to = str(await _save(session, found, save_to))
+                info.saved_to = str(await _save(session, artifact, save_to))
             else:
-                info.content = await _text(session.client, found)
+                info.content = await _text(session.client, artifact)
             return ArtifactReply(artifact=info)
 
 
-async def _claim(client: AsyncRedKey, found: ClaimNextOutcome | ClaimOutcome) -> Claim:
-    if isinstance(found, Claimed):
-        # A word to those who watch; what counts is told at the end.
+async def _claim(client: AsyncRedKey, outcome: ClaimNextOutcome | ClaimOutcome) -> Claim:
+    if isinstance(outcome, Claimed):
+        # `started` only informs those who watch, so an error is ignored; acts on the claim report errors later.
         with suppress(ClientError):
-            await client.claims.start(found.claim_id)
-        return _claimed(found)
-    if isinstance(found, NoTasks):
+            await client.claims.start(outcome.claim_id)
+        return _claimed(outcome)
+    if isinstance(outcome, NoTasks):
         return Claim(
             outcome="nothing_yet", next_step="Nothing to do right now. This is normal: call wait_for_task again."
         )
-    if isinstance(found, Missed):
-        winner = await _name_of(client, found.winning_agent_id)
-        if found.reason == "task_completed":
-            step = f"{winner} has completed this task already. Do not try it again; call wait_for_task for another one."
+    if isinstance(outcome, Missed):
+        winner = await _name_of(client, outcome.winning_agent_id)
+        if outcome.reason == "task_completed":
+            step = f"{winner} has already completed this task. Do not try it again; call wait_for_task for another one."
         else:
             step = f"{winner} has this task. Do not try it again; call wait_for_task for another one."
         return Claim(outcome="missed", won_by=winner, next_step=step)
-    return Claim(outcome="rejected", next_step=_after_rejection(found))
+    return Claim(outcome="rejected", next_step=_after_rejection(outcome))
 
 
-def _claimed(found: Claimed, before: str = "") -> Claim:
-    if found.task is None:
-        raise AssertionError("a claim without its task")
+def _claimed(claimed: Claimed, before: str = "") -> Claim:
+    if claimed.task is None:
+        raise AssertionError("the claim has no task")
     return Claim(
         outcome="claimed",
-        claim_id=found.claim_id,
-        task=Work.of(found.task),
-        lease_expires_at=found.lease_expires_at,
+        claim_id=claimed.claim_id,
+        task=Work.of(claimed.task),
+        lease_expires_at=claimed.lease_expires_at,
         next_step=f"{before}The task is yours. Do it, then call complete_task, fail_task or block_task.",
     )
 
@@ -281,9 +306,9 @@ async def _name_of(client: AsyncRedKey, agent_id: str) -> str:
         return agent_id
 
 
-def _after_rejection(found: Rejected) -> str:
-    agent, detail = found.agent_id, found.detail
-    match found.reason:
+def _after_rejection(rejected: Rejected) -> str:
+    agent, detail = rejected.agent_id, rejected.detail
+    match rejected.reason:
         case "missing_role":
             step = f"This agent lacks {detail}. Ask a person to run `redkey role grant {detail} {agent}`."
         case "inactive_agent":
@@ -300,13 +325,13 @@ def _after_rejection(found: Rejected) -> str:
 
 
 async def _end(session: AgentSession, held: HeldClaim, ending: Any) -> Any:
-    """Await the end of a hold, and take note of it or of its loss."""
+    """Await the act that ends a hold, and record its end or its loss."""
     try:
         done = await ending
     except (LeaseLost, AlreadyTerminal) as lost:
         session.ended(held.claim_id)
         raise ToolError(
-            f"You no longer hold {held.task_id}: {lost.detail} What you did for it changes nothing. Stop working on it "
+            f"You no longer hold {held.task_id}: {lost.detail} Your work on it has no effect. Stop working on it "
             "and call wait_for_task for another one."
         ) from lost
     session.ended(held.claim_id)
@@ -329,31 +354,31 @@ def _read(session: AgentSession, content: str | None, packed: str | None, path: 
 
 def _local(session: AgentSession, path: str) -> Path:
     if session.directory is None:
-        raise ToolError("This server runs on another machine and cannot see your files: send or read content instead.")
+        raise ToolError("This server runs on another machine and cannot read your files: use content instead.")
     return session.directory / Path(path).expanduser()
 
 
-async def _save(session: AgentSession, found: Artifact, save_to: str) -> Path:
+async def _save(session: AgentSession, artifact: Artifact, save_to: str) -> Path:
     file = _local(session, save_to)
     if file.exists():
-        raise ToolError(f"{file} exists already; nothing was written. Name another file.")
+        raise ToolError(f"{file} already exists; nothing was written. Name another file.")
     if not file.parent.is_dir():
         raise ToolError(f"There is no directory {file.parent}. Create it, or name another file.")
     part = file.with_name(f".{file.name}.part")
     try:
-        with part.open("wb") as writing:
-            async for piece in session.client.content.pieces(found.sha256):
-                writing.write(piece)
+        with part.open("wb") as output:
+            async for piece in session.client.content.pieces(artifact.sha256):
+                output.write(piece)
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
     return file
 
 
-async def _text(client: AsyncRedKey, found: Artifact) -> str:
-    if found.bytes > _INLINE_BYTES:
-        raise ToolError(f"{found.name} has {found.bytes:,} bytes: name a file in save_to to get it.")
+async def _text(client: AsyncRedKey, artifact: Artifact) -> str:
+    if artifact.bytes > _INLINE_BYTES:
+        raise ToolError(f"{artifact.name} has {artifact.bytes:,} bytes: name a file in save_to to get it.")
     try:
-        return (await client.content.get(found.sha256)).decode()
+        return (await client.content.get(artifact.sha256)).decode()
     except UnicodeDecodeError:
-        raise ToolError(f"{found.name} is not text: name a file in save_to to get it.") from None
+        raise ToolError(f"{artifact.name} is not text: name a file in save_to to get it.") from None

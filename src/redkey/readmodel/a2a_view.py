@@ -12,10 +12,10 @@ from redkey.errors import JsonRefused
 from redkey.ledger.record import iso_time
 from redkey.readmodel.rows import void_key
 from redkey.readmodel.view import Shelf, read_document
-from redkey.wire.a2a import A2ATask, Json, Ref, project, snapshot
+from redkey.wire.a2a import A2ATask, Json, Ref, cannot_change, project, snapshot
 from redkey.wire.a2a_contract import projection
 from redkey.wire.decode import decode
-from redkey.wire.envelope import wire_of
+from redkey.wire.envelope import AnyWire, wire_of
 from redkey.wire.ids import event_id, parse_stream
 
 _PAGE = 500
@@ -33,13 +33,17 @@ class Sighted(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """One object of a stream. `position` is where a follower resumes after it; `task` is what it leaves behind."""
+    """One object of a stream. `position` is where a follower resumes after it; `task` is what it leaves behind.
+
+    `extensions` are those of the record that it came from.
+    """
 
     position: str
     sequence: int
     event_id: str
     found: Json
     task: A2ATask
+    extensions: Json
 
 
 class Lens:
@@ -62,13 +66,16 @@ class Lens:
         """A task that was projected, with all that is shown of it."""
         return Sighted(task, snapshot(task, self._content, self._body)["task"], sequence, event_id(wire_id))
 
-    def begin(self, wires: Iterable[tuple[Json, int, int]]) -> Sighted:
+    def begin(self, wires: Iterable[tuple[AnyWire, int, int]]) -> Sighted:
         """A task from its first wires, each with its sequence and timestamp."""
         task, shown, sequence, last = None, None, 0, ""
         for wire, place, timestamp in wires:
-            task, found = project(task, wire, self._content, iso_time(timestamp), self._body)
-            # Most tasks only become available: then the first object is all that there is to show.
-            shown, sequence, last = (found[0].get("task") if found else shown), place, wire["wire_id"]
+            sequence, last = place, wire.wire_id
+            if task is not None and cannot_change(task, wire.type):
+                # Most tasks only become available: the first object is all that there is to show.
+                continue
+            task, found = project(task, wire.as_json(), self._content, iso_time(timestamp), self._body)
+            shown = found[0].get("task") if found else shown
         if task is None:
             raise AssertionError("a task without a beginning")
         return self.show(task, sequence, last) if shown is None else Sighted(task, shown, sequence, event_id(last))
@@ -87,7 +94,7 @@ class Lens:
                 if index <= skipped:
                     continue
                 position = f"{sequence}" if index == len(found) else f"{sequence}.{index}"
-                yield Told(position, sequence, event_id(wire["wire_id"]), one, task)
+                yield Told(position, sequence, event_id(wire["wire_id"]), one, task, wire.get("extensions") or {})
             skipped = 0
 
     def _wires(self, task_id: str, after: int) -> Iterator[tuple[Json, int, str]]:

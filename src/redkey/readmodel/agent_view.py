@@ -64,6 +64,7 @@ def role_view(role: Role, document: Document | None) -> roles.Role:
     """Show a role."""
     stated = document or {}
     return roles.Role(
+        role_id=role.role_id,
         id=role.role_id,
         name=stated.get("name", ""),
         description=stated.get("description", ""),

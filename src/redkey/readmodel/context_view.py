@@ -29,7 +29,7 @@ def context_state(reader: Reader, topic: str, context_id: str) -> ContextState |
     tasks = sorted(found.values(), key=lambda task: task.task_id)[:_TASKS]
     by_state: dict[str, list[str]] = {}
     for task in tasks:
-        by_state.setdefault(task.state, []).append(task.task_id)
+        by_state.setdefault(task.shown_state, []).append(task.task_id)
     artifacts = sorted({artifact.artifact_id for task in tasks for artifact in task.artifacts})
     return ContextState(
         context_id=context_id,

@@ -93,6 +93,9 @@ def show(wire: AnyWire, sequence: int, timestamp: int) -> Event:
         actor=_actor(wire, shape, stream.subject if kind == "agent" else None),
         subject=subject,
         data=data,
+        causation_id=event_id(wire.stream.causation_id) if wire.stream.causation_id is not None else "",
+        correlation_id=wire.stream.correlation_id or "",
+        extensions=wire.extensions,
     )
 
 

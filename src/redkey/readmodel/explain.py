@@ -14,10 +14,13 @@ def explain(world: World, task: Task) -> Explanation:
     """Explain why the task is not running; no reasons if an agent is working on it."""
     reasons = _REASONS[task.state](world, task)
     running = task.state in ("claimed", "working")
-    return Explanation(task_id=task.task_id, state=task.state, running=running, reasons=tuple(reasons))
+    return Explanation(task_id=task.task_id, state=task.shown_state, running=running, reasons=tuple(reasons))
 
 
 def _created(world: World, task: Task) -> list[Reason]:
+    if task.opens_at > world.timestamp:
+        message = f"Attempt {task.attempt - 1} failed; the next one opens at {iso_time(task.opens_at)}."
+        return [Reason(code="retry_pause", message=message, next=NextStep(action="wait", task_id=task.task_id))]
     if task.workflow_id:
         return [_turn(world, task)]
     return _unmet(world, task.waits_for, "unmet_dependency", "It waits for {task}, which is {state}.")

@@ -7,19 +7,20 @@ and state, so reading a list costs only what it shows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from sys import intern
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 
 from redkey.ledger.ports import Reader, Row
 from redkey.plans.structure import read_structure
+from redkey.readmodel.entity_bytes import encode_entity
 from redkey.readmodel.moments import since
 from redkey.readmodel.request_keys import load_window
 from redkey.readmodel.structure import pinned
 from redkey.reducers.changes import Changes
 from redkey.reducers.entities import (
+    AWAITING_APPROVAL,
     Agent,
     Definition,
     Gate,
@@ -27,9 +28,13 @@ from redkey.reducers.entities import (
     Message,
     Miss,
     Party,
+    Phase,
+    Project,
     Queue,
     Role,
     Step,
+    StoredArtifact,
+    Superseded,
     Task,
     Version,
     Webhook,
@@ -37,21 +42,21 @@ from redkey.reducers.entities import (
     Workspace,
 )
 from redkey.reducers.run import Run
-from redkey.reducers.workflow import ACTIVE
+from redkey.reducers.steps import ACTIVE
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, TOMBSTONE_NANOSECONDS, World
 
-# Rows of this kind do not come from the ledger: drafts of definitions (`services.definitions`).
-DRAFT = "draft"
-# Nor do these: stored replies for repeated requests (`services.answers`).
-ANSWER = "answer"
+# Rows of these kinds do not come from the ledger: drafts of definitions (`services.definitions`), stored replies for
+# repeated requests (`services.answers`), how far each webhook has got what it wants (`services.outbox`), and the
+# one-time code and the sessions of a person (`services.people`).
+DRAFT, ANSWER, DELIVERY, LOGIN = "draft", "answer", "delivery", "login"
 # Nor do these: tasks in the order of their A2A status (`readmodel.a2a_list`), read from the ledger when asked for.
 A2A_TASK, A2A_CONTEXT = "a2a", "a2a_context"
-# Nor is this: how far each webhook has got what it wants (`services.outbox`).
-DELIVERY = "delivery"
-BESIDE = frozenset({DRAFT, ANSWER, A2A_TASK, A2A_CONTEXT, DELIVERY})
+# Nor do these: what became of the messages of a network (`services.ordered.messages`), transactions whose fees are not
+# booked yet (`services.ordered.fees`), and bodies that other servers have (`services.ordered.bodies`).
+NETWORK, SENT, WANTED = "network", "sent", "wanted"
+BESIDE = frozenset({DRAFT, ANSWER, A2A_TASK, A2A_CONTEXT, DELIVERY, LOGIN, NETWORK, SENT, WANTED})
 LIVE_STATES = ("created", "available", "claimed", "working", "blocked")
-ENDED_STATES = ("completed", "failed", "cancelled")
-_encoder = msgspec.json.Encoder()
+ENDED_STATES = (AWAITING_APPROVAL, "completed", "failed", "cancelled")
 _PAGE = 1000
 
 E = TypeVar("E")
@@ -79,39 +84,13 @@ KINDS: dict[str, type[Any]] = {
     "definition": Definition,
     "version": Version,
     "webhook": Webhook,
+    "project": Project,
+    "phase": Phase,
+    "artifact": StoredArtifact,
+    "superseded": Superseded,
     "void": VoidRecord,
 }
 _DECODERS = {kind: msgspec.json.Decoder(entity) for kind, entity in KINDS.items()}
-
-
-def _encode(entity: msgspec.Struct) -> bytes:
-    """Encode an entity: equal entities have the same bytes, however they were built."""
-    _share_defaults(entity)
-    return _encoder.encode(entity)
-
-
-def _share_defaults(entity: msgspec.Struct) -> None:
-    """Replace values that equal their default with the default itself: the encoder omits defaults by identity."""
-    for name, default in _defaults(type(entity)):
-        value = getattr(entity, name)
-        if value is default:
-            continue
-        if isinstance(value, msgspec.Struct):
-            _share_defaults(value)
-        if value == default:
-            msgspec.structs.force_setattr(entity, name, default)
-
-
-@cache
-def _defaults(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
-    """Return the defaults that may have equal copies; Python itself shares empty values and small integers."""
-    return tuple(
-        (field.name, field.default)
-        for field in msgspec.structs.fields(kind)
-        if (type(field.default) is str and field.default)
-        or (type(field.default) is int and not -5 <= field.default <= 256)
-        or any(isinstance(one, type) and issubclass(one, msgspec.Struct) for one in (field.type, *get_args(field.type)))
-    )
 
 
 def task_list(queue_id: str, state: str) -> str:
@@ -146,40 +125,52 @@ def _row(world: World, kind: str, key: str, gone: Any) -> Row:
     if kind == "task":
         task = gone or world.tasks[key]
         position = place(task.priority, task.sequence)
-        return Row(kind, key, _encode(task), task_list(task.queue_id, task.state), position)
+        # The first rules list it as completed while its gate is open; raising the rules writes these rows again.
+        state = task.shown_state if world.workspace.rules > 1 else task.state
+        return Row(kind, key, encode_entity(task), task_list(task.queue_id, state), position)
     if kind == "agent":
-        return Row(kind, key, _encode(world.agents[key]))
+        return Row(kind, key, encode_entity(world.agents[key]))
     if kind == "miss":
-        return Row(kind, key, _encode(gone))
+        return Row(kind, key, encode_entity(gone))
     if kind == "message":
         message = gone or world.messages[key]
         position = place(message.priority, message.sequence)
-        return Row(kind, key, _encode(message), message_list(message.to, read=message.read_at > 0), position)
+        return Row(kind, key, encode_entity(message), message_list(message.to, read=message.read_at > 0), position)
     if kind == "workspace":
-        return Row(kind, key, _encode(world.workspace))
+        return Row(kind, key, encode_entity(world.workspace))
     if kind == "workflow":
-        return Row(kind, key, _encode(gone), "ended" if gone.ended_at else "live", gone.sequence)
+        return Row(kind, key, encode_entity(gone), "ended" if gone.ended_at else "live", gone.sequence)
     if kind == "step":
-        return Row(kind, key, _encode(gone), key.rpartition("/")[0], gone.index)
+        return Row(kind, key, encode_entity(gone), key.rpartition("/")[0], gone.index)
     if kind == "definition":
-        return Row(kind, key, _encode(gone), "published", gone.sequence)
+        return Row(kind, key, encode_entity(gone), "published", gone.sequence)
     if kind == "version":
-        return Row(kind, key, _encode(gone), gone.definition_id, gone.version)
+        return Row(kind, key, encode_entity(gone), gone.definition_id, gone.version)
     if kind == "party":
-        return Row(kind, key, _encode(gone), "removed" if gone.removed_at else "present", gone.sequence)
+        return Row(kind, key, encode_entity(gone), "removed" if gone.removed_at else "present", gone.sequence)
     if kind == "webhook":
-        return Row(kind, key, _encode(gone), "removed" if gone.removed else "present", gone.sequence)
+        return Row(kind, key, encode_entity(gone), "removed" if gone.removed else "present", gone.sequence)
     if kind == "gate":
-        return Row(kind, key, _encode(gone), "open" if gone.state == "open" else "closed", gone.sequence)
+        return Row(kind, key, encode_entity(gone), "open" if gone.state == "open" else "closed", gone.sequence)
+    if kind == "project":
+        return Row(kind, key, encode_entity(world.projects[key]), "projects", world.projects[key].sequence)
+    if kind == "phase":
+        return Row(
+            kind, key, encode_entity(world.phases[key]), world.phases[key].project_id, world.phases[key].sequence
+        )
+    if kind in ("artifact", "superseded"):
+        return Row(kind, key, encode_entity(gone))
     if kind == "role":
-        return Row(kind, key, _encode(world.roles.get(key) or gone))
-    entities: dict[str, dict[str, Any]] = {"queue": world.queues, "key": world.keys}
-    return Row(kind, key, _encode(entities[kind][key]))
+        return Row(kind, key, encode_entity(world.roles.get(key) or gone))
+    if kind == "key":
+        found = world.keys[key]
+        return Row(kind, key, encode_entity(found), *(("person", found.created_at) if found.person else ()))
+    return Row(kind, key, encode_entity(world.queues[key]))
 
 
 def void_row(sequence: int, reason: str) -> Row:
     """Build the row of a void record."""
-    return Row("void", void_key(sequence), _encode(VoidRecord(reason)))
+    return Row("void", void_key(sequence), encode_entity(VoidRecord(reason)))
 
 
 def void_key(sequence: int) -> str:
@@ -225,6 +216,8 @@ def load_world(reader: Reader, topic: str) -> World:
     for role in pages(reader, topic, "role"):
         (world.removed_roles if role.removed_at else world.roles)[role.role_id] = role
     world.queues = {queue.queue_id: queue for queue in pages(reader, topic, "queue")}
+    world.projects = {project.project_id: project for project in pages(reader, topic, "project")}
+    world.phases = {phase.phase_id: phase for phase in pages(reader, topic, "phase")}
     world.keys = {key.key_id: key for key in pages(reader, topic, "key")}
     world.parties = {party.payer: party for party in pages(reader, topic, "party", "present")}
     for to in ("human", *(f"agent:{agent_id}" for agent_id in world.agents)):
@@ -253,6 +246,8 @@ def _place(world: World, task: Task) -> None:
     world.tasks[task.task_id] = task
     if task.deadline_at:
         world.at(task.deadline_at, "deadline", task.task_id)
+    if task.opens_at and task.state == "created":
+        world.at(task.opens_at, "opens", task.task_id)
     if task.claim_id:
         world.claims[task.claim_id] = task.task_id
         if task.lease_expires_at:
@@ -278,6 +273,7 @@ def _load_runs(world: World, reader: Reader, topic: str) -> None:
         run = Run(workflow, plan, pages(reader, topic, "step", workflow.workflow_id))
         open_tasks = (world.tasks.get(step.task_id) for step in run.steps if step.state == "open")
         run.active = sum(task is not None and task.state in ACTIVE for task in open_tasks)
+        run.active += sum(step.state == "opening" for step in run.steps)
         world.runs[workflow.workflow_id] = run
     if any(run.workflow.extras for run in world.runs.values()):
         for task in world.tasks.values():
@@ -297,4 +293,4 @@ def _load_tombstones(world: World, reader: Reader, topic: str) -> None:
             world.tasks[task_id] = task
             ended.append(task)
     for task in sorted(ended, key=lambda task: task.ended_at):
-        world.ends(task)
+        world.add_tombstone(task)

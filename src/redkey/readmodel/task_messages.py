@@ -37,6 +37,15 @@ def task_messages(
     return found, after
 
 
+# How the first version spelled the fields of a part.
+_OLD_NAMES = {"mediaType": "media_type", "artifactId": "artifact_id"}
+
+
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    """A part as its schema spells it, also where it was kept before that."""
+    return {_OLD_NAMES.get(name, name): value for name, value in part.items()}
+
+
 def _message(reader: Reader, topic: str, wire: dict[str, Any], sequence: int, timestamp: int) -> TaskMessage:
     payload = wire["payload"]
     document = read_document(reader, topic, payload["parts_ref"]["sha256"])
@@ -45,7 +54,7 @@ def _message(reader: Reader, topic: str, wire: dict[str, Any], sequence: int, ti
         message_id=payload["message_id"],
         role=payload["role"],
         sender=wire["sender"],
-        parts=msgspec.convert(said.get("parts", ()), tuple[Part, ...]),
+        parts=msgspec.convert([_part(part) for part in said.get("parts", ())], tuple[Part, ...]),
         metadata=said.get("metadata") or None,
         at=iso_time(timestamp),
         event_id=event_id(wire["wire_id"]),

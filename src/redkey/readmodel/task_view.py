@@ -86,7 +86,7 @@ def run_beside(task: Task) -> str:
 
 def _where(task: Task) -> dict[str, Any]:
     return {
-        "state": task.state,
+        "state": task.shown_state,
         "attempt": task.attempt,
         # Who holds it, or who has completed it.
         "agent_id": task.agent_id or (task.winner_agent_id if task.state == "completed" else ""),
@@ -146,8 +146,10 @@ def assignment(
         attempt=attempt,
         context_id=task.context_id,
         outputs=task.outputs,
+        correlation_id=task.correlation_id,
         parent_task_id=task.parent_task_id,
         reference_task_ids=task.reference_task_ids,
+        extensions=task.extensions,
         expected_inputs=tuple(stated.get("expectedInputs", ())),
         output_contract=stated.get("outputContract"),
         upstream=upstream,
@@ -172,13 +174,16 @@ def task_view(task: Task, read: Read, sequence: int | None = None) -> tasks.Task
         **_asked(document, task),
         progress=progress_view(task, read),
         context_id=task.context_id,
+        correlation_id=task.correlation_id,
         parent_task_id=task.parent_task_id,
         reference_task_ids=task.reference_task_ids,
+        extensions=task.extensions,
         outputs=task.outputs,
         output_contract=(document or {}).get("outputContract"),
         depends_on=tuple((document or {}).get("dependsOn", ())),
         waits_for=task.waits_for,
         max_attempts=task.max_attempts,
+        opens_at=moment(task.opens_at) if task.state == "created" else None,
         lease_seconds=task.lease_seconds or None,
         deadline_at=moment(task.deadline_at),
         claim=claim_view(task),
@@ -241,6 +246,12 @@ def _failure(task: Task, read: Read) -> Failure | None:
     return Failure(kind=task.failure_kind, reason=said.get("reason", ""))
 
 
+def media_type(document: Document | None) -> str:
+    """The media type of an artifact by its document; the first version spelled it otherwise."""
+    said = document or {}
+    return str(said.get("media_type") or said.get("mediaType") or "")
+
+
 def _artifact(artifact: Artifact, read: Read) -> tasks.Artifact:
     document = read(artifact.document_sha256)
     said = document or {}
@@ -251,7 +262,7 @@ def _artifact(artifact: Artifact, read: Read) -> tasks.Artifact:
         readiness=artifact.readiness,
         sha256=artifact.sha256,
         bytes=artifact.bytes,
-        media_type=said.get("mediaType", ""),
+        media_type=media_type(said),
         uri=said.get("uri", ""),
         erased=document is None,
         unverified=artifact.unverified,

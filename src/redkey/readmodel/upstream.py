@@ -8,6 +8,7 @@ from __future__ import annotations
 from redkey.commands.due import plan_task_id
 from redkey.readmodel.plan_text import plan_text
 from redkey.readmodel.rows import entity
+from redkey.readmodel.task_view import media_type
 from redkey.readmodel.view import Document, Shelf, read_document
 from redkey.reducers.entities import Artifact, Task
 from redkey.reducers.world import World
@@ -90,7 +91,7 @@ def _shown(reader: Shelf, topic: str, above: Task, key: str, artifact: Artifact)
         version=artifact.version,
         sha256=artifact.sha256,
         bytes=artifact.bytes,
-        media_type=(said or {}).get("mediaType", ""),
+        media_type=media_type(said),
         uri=(said or {}).get("uri", ""),
         erased=said is None,
     )

@@ -45,6 +45,8 @@ def _header(workflow: entities.Workflow, text: PlanText | None) -> dict[str, Any
         "queue_id": workflow.queue_id,
         "definition_id": workflow.definition_id,
         "version": workflow.version or None,
+        "phase_id": workflow.phase_id,
+        "project_id": workflow.correlation_id.removeprefix("project:"),
         "counts": _counts(workflow),
         "started_at": iso_time(workflow.started_at),
         "ended_at": moment(workflow.ended_at),

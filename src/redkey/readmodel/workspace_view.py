@@ -31,6 +31,6 @@ def key_view(shelf: Shelf, topic: str, key: entities.Key) -> Key:
 
 
 def _name(shelf: Shelf, topic: str, sha256: str) -> str | None:
-    """Read a name; None if there is none or it was erased."""
-    document = read_document(shelf, topic, sha256)
-    return document["name"] if document is not None else None
+    """Read a name, or the e-mail address of a person without one; None if there is none or it was erased."""
+    document = read_document(shelf, topic, sha256) or {}
+    return document.get("name") or document.get("email")

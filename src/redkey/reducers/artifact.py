@@ -1,8 +1,8 @@
-"""Artifacts by id: every version that was ever said to be there, with the attempt that made it.
+"""Artifacts by id: every reported version, with the attempt that produced it.
 
-A version is what one `artifact.ready` says. Nothing that was said is dropped: a version said again (a draft
-that is now final) stands after the first. What was said last is what the artifact is now: the order of the
-ledger decides, not the number. Whether a wire may say it at all is for `attempt` to judge.
+Each `artifact.ready` wire adds one version and no version is ever dropped: a version that is reported again (a draft
+that is now final) is added to the end. The last report is the current version: ledger order decides, not the version
+number. `attempt` decides whether a wire may report a version at all.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from redkey.wire.events import ArtifactReady, Ref
+from redkey.wire.events import ArtifactReady, ArtifactSuperseded, Ref
 
 DRAFT = "draft"
 
 
 class Version(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One version of an artifact, as one wire told it."""
+    """One version of an artifact, as one wire reported it."""
 
     name: str
     version: int
@@ -34,15 +34,17 @@ class Version(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def ready(self) -> bool:
-        """Whether a task may be completed with it."""
+        """Whether a task may be completed with this version."""
         return self.readiness != DRAFT
 
 
 class Artifact(msgspec.Struct, gc=False):
-    """One artifact, over all attempts and tasks that worked on it."""
+    """One artifact, across all attempts and tasks that worked on it."""
 
     artifact_id: str
     versions: list[Version]
+    # Which version was replaced by which, from the artifact's own stream.
+    superseded: list[ArtifactSuperseded] = []
 
     @property
     def current(self) -> Version:
@@ -63,11 +65,15 @@ class Artifact(msgspec.Struct, gc=False):
                 "derived_from": list(current.derived_from),
             },
             "versions": msgspec.json.decode(msgspec.json.encode(self.versions)),
+            "superseded": [
+                {"version": row.version, "by_artifact_id": row.by_artifact_id, "by_version": row.by_version}
+                for row in self.superseded
+            ],
         }
 
 
 def version_of(p: ArtifactReady, task_id: str, attempt: int, at: str | int) -> Version:
-    """The version that an `artifact.ready` tells."""
+    """The version that an `artifact.ready` wire reports."""
     return Version(
         p.name,
         p.version,

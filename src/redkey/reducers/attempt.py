@@ -1,11 +1,11 @@
-"""The one fold of an attempt at a task: which wire may move it, where to, and who holds it then.
+"""The fold of a task attempt: which wire may change its state, to which state, and who holds it then.
 
-The world of a workspace (`task`) and the replay of single streams (`stream`) both fold through `apply`, run by the
-contract. It is total: it gives None when the wire moved the attempt, or the reason why the wire is void; a void wire
-changes nothing. What else follows is the caller's business: the world keeps its indexes and agenda, the replay notes
-what the wires told. Order, duplicates and which stream a wire belongs to are the caller's too.
+The world of a workspace (`task`) and the replay of single streams (`stream`) both fold through `apply`, which follows
+the contract. `apply` never raises: it returns None if the wire applied, or the reason why the wire is void; a void wire
+changes nothing. The caller does the rest: the world keeps its indexes and agenda, the replay keeps the details of the
+wires. The caller also handles order, duplicates, and which stream a wire belongs to.
 
-An attempt has a hold exactly in the states that the contract marks `held`, so it never has two.
+An attempt has a hold exactly in the states that the contract marks `held`, so it never has two holds.
 """
 
 from __future__ import annotations
@@ -53,11 +53,14 @@ from redkey.wire.rules import SYSTEM_FAILURES
 
 Void = str | None
 
-# Why a guard refuses; `machine` has the reasons of the table itself.
+# Why a guard refuses a wire; `machine` has the refusals of the state table itself.
 CLAIM_NOT_CURRENT = "claim_not_current"
 MISSING_ARTIFACT = "missing_artifact"
 UNVERIFIED_ARTIFACT = "unverified_artifact"
 VERIFICATION_FAILED = "verification_failed"
+# Why a wire does not fit the earlier attempts at its task; and the states after which another attempt may follow.
+ATTEMPT_EXISTS, ATTEMPT_ENDED, CONTEXT_CHANGED = "attempt_exists", "attempt_ended", "context_changed"
+RETRIED = ("failed", "cancelled")
 
 # The wires on the stream of an attempt that name the claim they act under.
 HolderEvent = (
@@ -74,7 +77,7 @@ HolderEvent = (
     | TaskComplete
     | TaskFailed
 )
-# Every wire that stands on the stream of an attempt.
+# Every wire on the stream of an attempt.
 TaskEvent = (
     TaskCreated
     | TaskAvailable
@@ -91,10 +94,10 @@ class AttemptState(Protocol):
     """What the fold of an attempt reads and changes."""
 
     state: str
-    # Who has the attempt now; empty when nobody does.
+    # The current holder; empty when there is none.
     claim_id: str
     agent_id: str
-    # The last hold that ended by expiry and the state it had reached, as long as nobody claimed since.
+    # The last hold whose lease expired and the state it had reached; cleared by the next claim.
     expired_claim_id: str
     expired_agent_id: str
     expired_state: str
@@ -102,24 +105,24 @@ class AttemptState(Protocol):
 
     @property
     def outputs(self) -> tuple[str, ...] | None:
-        """The names of the artifacts that a completion must have; None when nobody knows them."""
+        """The names of the artifacts that a completion needs; None when they are unknown."""
         ...
 
     def ready_artifacts(self) -> Ready:
-        """The artifacts that a task may be completed with, by id."""
+        """The artifacts that may complete the task, by id."""
         ...
 
 
 class Terms(Protocol):
-    """What a workspace decided that attempts are judged by."""
+    """The workspace settings that attempts are judged by."""
 
     rules: int
-    # Whether required outputs may be unverified; empty when the workspace did not decide.
+    # Whether required outputs may be unverified; empty when the workspace has not set it.
     unverified_outputs: str
 
 
 def apply(attempt: AttemptState, p: TaskEvent, terms: Terms) -> Void:
-    """Fold one wire of the attempt's own stream; None when it applied, else why it is void."""
+    """Fold one wire of the attempt's own stream; return None if it applied, else why it is void."""
     before, event = attempt.state, p.TYPE
     reason: Void = None
     for to, guard in _moves()[before].get(event, ()):
@@ -136,7 +139,7 @@ def apply(attempt: AttemptState, p: TaskEvent, terms: Terms) -> Void:
     return reason or machine().refusals[before]
 
 
-# Guards, by the names that the contract gives them. The contract asks each of the types that it takes (`_moves`).
+# Guards by their names in the contract. `_moves` checks that each guard accepts the event types it is listed for.
 
 
 def _holder(attempt: AttemptState, p: HolderEvent, terms: Terms) -> Void:
@@ -188,17 +191,17 @@ _GUARDS: Mapping[str, Guard] = {
 
 @cache
 def _moves() -> Moves[Guard | None]:
-    """The moves of the contract; ContractBroken when it asks a guard of a type that the guard does not take."""
+    """The moves of the contract; ContractBroken if a guard is listed for an event type that it does not accept."""
     for row in machine().moves.values():
         for event, moves in row.items():
             for _, guard in moves:
-                taken = get_type_hints(_GUARDS[guard])["p"] if guard in _GUARDS else object
-                if not issubclass(PAYLOADS[event], taken):
-                    raise ContractBroken(f"{FILE}: the guard {guard!r} does not take {event}")
+                accepted = get_type_hints(_GUARDS[guard])["p"] if guard in _GUARDS else object
+                if not issubclass(PAYLOADS[event], accepted):
+                    raise ContractBroken(f"{FILE}: the guard {guard!r} does not accept {event}")
     return machine().bind(_GUARDS)
 
 
-# Holds: who has the attempt after a wire that moved it.
+# Holds: who holds the attempt after a wire that applied.
 
 
 def _take(attempt: AttemptState, p: TaskClaimed, before: str) -> None:
@@ -208,7 +211,7 @@ def _take(attempt: AttemptState, p: TaskClaimed, before: str) -> None:
 
 def _take_again(attempt: AttemptState, p: TaskLeaseExtended, before: str) -> None:
     if before == "available":
-        # A hold that its holder takes up again was late, not lost.
+        # The holder resumed an expired hold: the lease was late, not lost.
         attempt.claim_id, attempt.agent_id = attempt.expired_claim_id, attempt.expired_agent_id
         attempt.lease_losses = max(0, attempt.lease_losses - 1)
         _forget_expired(attempt)
@@ -221,7 +224,7 @@ def _expire(attempt: AttemptState, p: TaskLeaseExpired | TaskStalled, before: st
     attempt.claim_id = attempt.agent_id = ""
 
 
-def _let_go(attempt: AttemptState, p: TaskReleased | TaskBlocked, before: str) -> None:
+def _give_up(attempt: AttemptState, p: TaskReleased | TaskBlocked, before: str) -> None:
     attempt.claim_id = attempt.agent_id = ""
 
 
@@ -239,7 +242,7 @@ _Hold = Callable[[AttemptState, Any, str], None]
 
 
 def _on(kind: type[P], change: Callable[[AttemptState, P, str], None]) -> tuple[str, _Hold]:
-    """A change under the name of its event type; the type checker sees that it takes payloads of that type."""
+    """Pair a hold change with its event type; the type checker checks that it accepts payloads of that type."""
     return kind.TYPE, change
 
 
@@ -249,8 +252,8 @@ _HOLDS: Mapping[str, _Hold] = dict(
         _on(TaskLeaseExtended, _take_again),
         _on(TaskLeaseExpired, _expire),
         _on(TaskStalled, _expire),
-        _on(TaskReleased, _let_go),
-        _on(TaskBlocked, _let_go),
+        _on(TaskReleased, _give_up),
+        _on(TaskBlocked, _give_up),
         _on(TaskComplete, _end),
         _on(TaskFailed, _end),
         _on(TaskCancelled, _end),

@@ -1,7 +1,7 @@
-"""What a fold brings with it beside the world: the rows to write, and what those who wait for a task should hear of.
+"""What a fold produces besides the world: rows to write, and offers that wake agents waiting for a task.
 
-The world holds folded state and nothing else. Whoever folds hands in a `Changes` and takes from it what it needs: a
-unit writes the rows and wakes waiters after its commit, a replay compares the rows, others let it go.
+The world holds folded state and nothing else. The caller of a fold passes in a `Changes` and takes from it what it
+needs: a unit writes the rows and wakes waiting agents after its commit, a replay compares the rows, others ignore it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from redkey.reducers.entities import Requirement
 
 
 class Offer(NamedTuple):
-    """A place where claim-next finds a task: a queue, and what its tasks there ask of an agent."""
+    """A place where claim-next finds a task: a queue and the requirements of its tasks."""
 
     queue_id: str
     requirement: Requirement
@@ -26,13 +26,13 @@ class Changes:
     __slots__ = ("offers", "reopened", "rows")
 
     def __init__(self) -> None:
-        # (kind, key) -> the entity, where the world does not keep it; its row must be written.
+        # (kind, key) -> the entity if the world does not keep it, else None. Each entry is a row to write.
         self.rows: dict[tuple[str, str], msgspec.Struct | None] = {}
-        # One for each task that became available.
+        # One offer for each task that became available.
         self.offers: list[Offer] = []
-        # Who may claim has changed: everybody who waits should ask again.
+        # Eligibility changed: every agent that waits should ask again.
         self.reopened = False
 
     def touch(self, kind: str, key: str, entity: msgspec.Struct | None = None) -> None:
-        """The entity's row must be written; the entity is given when the world does not keep it."""
+        """Mark the entity's row to be written; pass `entity` if the world does not keep it."""
         self.rows[kind, key] = entity

@@ -1,4 +1,4 @@
-"""What records mean for definitions: versions are published one after the other, and none of them ever changes."""
+"""What records mean for definitions: versions are published in order and never change."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ Void = str | None
 
 
 def published(world: World, e: Event, p: DefinitionPublished) -> Void:
+    """Add a version of a definition; its number must be the next one."""
     definition_id, number = p.definition_id, p.version
     world.workspace.stream_seq = max(world.workspace.stream_seq, e.stream.stream_seq)
     e.changes.touch("workspace", "")

@@ -1,28 +1,31 @@
-"""The entities of a world, as structs that are also their rows: what is written is what is loaded again.
+"""The entities of a world. Each struct is also the row that is stored and loaded again.
 
-Units stand last in names; times are whole nanoseconds of ledger time, 0 where they have not come.
+Field names end with their unit. Times are nanoseconds of ledger time; 0 means not yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from redkey.ledger.record import LOCAL_PAYER
 from redkey.plans.structure import GatePolicy
+from redkey.reducers.retrying import RetryDelay, RetryPolicy
 
 DEFAULT_LEASE_SECONDS = 900
 DEFAULT_LEASE_LOSSES = 5
 DEFAULT_LIVE_CLAIMS = 1000
 DEFAULT_IDLE_SECONDS = 1800
 PRIORITIES = ("urgent", "high", "normal", "low")
+AWAITING_APPROVAL = "awaiting_approval"
 
 Requirement = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Artifact(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """The last version of an artifact of an attempt; `document_sha256` names what was written of it."""
+    """The last version of an artifact of an attempt; `document_sha256` names its stored document."""
 
     artifact_id: str
     name: str
@@ -36,7 +39,7 @@ class Artifact(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class Miss(msgspec.Struct, gc=False, frozen=True):
-    """The last miss or rejection an agent was told for a task, so that asking again adds nothing to the ledger."""
+    """The last miss or rejection of an agent's claim on a task. Asking again repeats it without a new ledger record."""
 
     attempt: int
     reason: str
@@ -68,11 +71,14 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     deadline_at: int = 0
     max_attempts: int = 1
     on_failure: str = "reopen"
+    # The pause between attempts, and the time this attempt becomes available because of it.
+    retry: RetryDelay | None = None
+    opens_at: int = 0
     gate: GatePolicy | None = None
     gate_id: str = ""
     gate_passed: bool = False
     note_sha256: str = ""
-    # What lifted the last block.
+    # The answer that ended the last block.
     answer_sha256: str = ""
     structure_sha256: str = ""
     structure_bytes: int = 0
@@ -80,7 +86,7 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     plan_task: str = ""
     reference_task_ids: tuple[str, ...] = ()
     parent_task_id: str = ""
-    # The hold: who has the attempt now, and until when. `reserved` is the attempt that came first and will get it.
+    # The hold: who has the attempt and until when. `reserved` is the claim that came first and will win.
     reserved: str = ""
     claim_id: str = ""
     agent_id: str = ""
@@ -88,11 +94,11 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     lease_seconds_held: int = 0
     lease_expires_at: int = 0
     started_at: int = 0
-    # The last hold that ended by expiry, as long as nobody claimed since.
+    # The last hold whose lease expired; cleared by the next claim.
     expired_claim_id: str = ""
     expired_agent_id: str = ""
     expired_state: str = ""
-    # How it went.
+    # How the attempt went.
     winner_claim_id: str = ""
     winner_agent_id: str = ""
     lease_losses: int = 0
@@ -109,18 +115,28 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     # What was spent, in billionths of a dollar: by all attempts, and as reported by the last claim.
     nano_usd: int = 0
     claim_nano_usd: int = 0
-    # What the last holder reported last; without a percentage it is -1.
+    # The last progress report of the last holder; -1 without a percentage.
     progress_at: int = 0
     progress_percent: int = -1
     progress_sha256: str = ""
+    # The wire that caused the current state, while an act of the holder or of a person would follow from it.
+    moved_by: str = ""
+    # What the work is grouped by, if not by its context; and the extensions of the wire that created the task.
+    correlation_id: str = ""
+    extensions: dict[str, Any] | None = None
 
     def ready_artifacts(self) -> Mapping[str, Artifact]:
-        """The artifacts that the task may be completed with, by id."""
+        """The artifacts that may complete the task, by id."""
         return {artifact.artifact_id: artifact for artifact in self.artifacts if artifact.readiness != "draft"}
+
+    @property
+    def shown_state(self) -> str:
+        """The state as views show it: a completed task whose gate is open awaits approval."""
+        return AWAITING_APPROVAL if self.gate_id and self.state == "completed" else self.state
 
 
 class Agent(msgspec.Struct, omit_defaults=True):
-    """An agent: what it can do, which roles it was granted, and whether it was heard of."""
+    """An agent: its capabilities, its roles, and when it was last seen."""
 
     agent_id: str
     slug: str
@@ -138,10 +154,10 @@ class Agent(msgspec.Struct, omit_defaults=True):
     in_use: int = -1
     heartbeat_at: int = 0
     nano_usd: int = 0
-    # Why and until when it claims nothing, as it said itself.
+    # Why and until when it claims nothing, as the agent reported.
     pause: str = ""
     paused_until: int = 0
-    # Whose usage limits it shares: the account at its model's provider, as a label.
+    # The account at its model's provider, as a label; agents of one account share its usage limits.
     account: str = ""
 
 
@@ -154,12 +170,12 @@ class Role(msgspec.Struct, omit_defaults=True):
     content_sha256: str = ""
     capabilities: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
-    # A role that was removed keeps its row and its place in its stream; one of the same id may be created again.
+    # A removed role keeps its row and its stream number; a role with the same id may be created again.
     removed_at: int = 0
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a queue decides for its tasks."""
+    """The settings that a queue applies to its tasks."""
 
     lease_seconds: int = DEFAULT_LEASE_SECONDS
     max_attempts: int = 1
@@ -181,6 +197,52 @@ class Queue(msgspec.Struct, omit_defaults=True):
     settings: Settings = Settings()
 
 
+class Project(msgspec.Struct, omit_defaults=True):
+    """A project: it contains phases."""
+
+    project_id: str
+    created_at: int
+    sequence: int
+    content_sha256: str
+    stream_seq: int = 1
+    # active, on_hold or completed.
+    status: str = "active"
+    completed_at: int = 0
+
+
+class Phase(msgspec.Struct, omit_defaults=True):
+    """A phase of a project: it contains workflows."""
+
+    phase_id: str
+    created_at: int
+    sequence: int
+    content_sha256: str
+    project_id: str
+    stream_seq: int = 1
+    status: str = "active"
+    completed_at: int = 0
+
+
+class StoredArtifact(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+    """The last version of an artifact, by artifact id; its task may have left the world."""
+
+    artifact: Artifact
+    task_id: str
+    attempt: int
+    at: int
+    sequence: int
+
+
+class Superseded(msgspec.Struct, gc=False, frozen=True):
+    """The artifact that replaces the last version of another artifact."""
+
+    version: int
+    by_artifact_id: str
+    by_version: int
+    at: int
+    sequence: int
+
+
 class Message(msgspec.Struct, gc=False, omit_defaults=True):
     """An inbox message."""
 
@@ -198,7 +260,7 @@ class Message(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Key(msgspec.Struct, omit_defaults=True):
-    """A key as the ledger knows it; its secret is nowhere."""
+    """A key as the ledger knows it; its secret is never stored."""
 
     key_id: str
     prefix: str
@@ -207,10 +269,24 @@ class Key(msgspec.Struct, omit_defaults=True):
     agent_id: str = ""
     name_sha256: str = ""
     revoked_at: int = 0
+    # True for a person who logs in by a one-time code or identity provider; the secret was never shown.
+    person: bool = False
+
+
+class Topic(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A topic of a public network that belongs to the workspace: it provides the order, or anchors checkpoints."""
+
+    topic: str
+    network: str
+    use: str
+    owner: str
+    assigned_at: int
+    account: str = ""
+    retired_at: int = 0
 
 
 class Workspace(msgspec.Struct, omit_defaults=True):
-    """The workspace itself: the rules its records fold under, and what it may spend."""
+    """The workspace itself: the rules that its records fold under, and what it may spend."""
 
     workspace_id: str = ""
     rules: int = 0
@@ -222,25 +298,34 @@ class Workspace(msgspec.Struct, omit_defaults=True):
     credits_unit: str = "credit"
     price_version: int = 0
     price_sha256: str = ""
-    # event type -> credits; a request that is not listed costs one.
+    # event type -> credits; an event type that is not listed costs one credit.
     prices: dict[str, int] = {}
-    # Who paid for workspace.created: the log itself.
+    # The account that paid for workspace.created: the log's own account.
     operator: str = LOCAL_PAYER
-    # blocker type -> the roles that are told, where they are others than the rules name.
+    # blocker type -> the roles that are notified, where the workspace overrides the defaults.
     block_routes: dict[str, tuple[str, ...]] = {}
-    # What may be spent, by scope (task, workflow, agent, day), and what was spent on the last day with costs (UTC).
+    # Cost caps by scope (task, workflow, agent, day), and what was spent on the last UTC day with costs.
     cost_caps: dict[str, int] = {}
-    # Whether a person may decide on gates of its own work, and whether receipts open for everybody.
+    # Whether a person may decide on gates of their own work, and whether receipts are public.
     self_approval: bool = False
     receipts_public: bool = False
     spent_day: int = 0
     day_nano_usd: int = 0
-    # Whether required outputs may be unverified: "allow", or "refuse" and the same when it is empty.
+    # Whether required outputs may be unverified: "allow" or "refuse"; empty means refuse.
     unverified_outputs: str = ""
+    # The retry policy of tasks that do not set their own.
+    retry: RetryPolicy | None = None
+    # The topics of public networks that belong to the workspace, by network and id.
+    topics: dict[str, Topic] = {}
+
+    @property
+    def is_ordered(self) -> bool:
+        """True when a public network provides the order of the workspace."""
+        return any(topic.use == "order" for topic in self.topics.values())
 
 
 class Party(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An account that may write on the topic: as one agent, or, without one, as another server of the operator."""
+    """An account that may write on the topic: as one agent or, without an agent, as another server of the operator."""
 
     payer: str
     added_at: int
@@ -250,7 +335,7 @@ class Party(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who gets events by HTTP: a webhook of the workspace, or a push notification config of one task."""
+    """A receiver of events by HTTP: a webhook of the workspace, or a push notification config of one task."""
 
     webhook_id: str
     task_id: str
@@ -261,12 +346,12 @@ class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> str:
-        """The key of its row: those of a task are next to each other."""
+        """The key of its row; the webhooks of one task sort together."""
         return f"{self.task_id}/{self.webhook_id}" if self.task_id else self.webhook_id
 
 
 class Workflow(msgspec.Struct, omit_defaults=True):
-    """A run of a plan, as its row has it; the steps have rows of their own."""
+    """A run of a plan, as stored in its row; the steps have rows of their own."""
 
     workflow_id: str
     queue_id: str
@@ -286,29 +371,32 @@ class Workflow(msgspec.Struct, omit_defaults=True):
     dropped: int = 0
     ended_at: int = 0
     nano_usd: int = 0
-    # How many simple tasks were put beside those of its plan.
+    # How many simple tasks were added to the run beside those of its plan.
     extras: int = 0
+    # Its phase, and as correlation the project of that phase.
+    phase_id: str = ""
+    correlation_id: str = ""
 
 
 class Step(msgspec.Struct, gc=False, omit_defaults=True):
-    """One task of a run.
+    """One task of a run. Its states:
 
-    waiting (for others, or for room), opening (its turn has come), open (the task lives), gated (done, to be
-    approved), retry (another attempt is called for), again (it exists and waits for room), done, failed, stuck (failed,
-    somebody must step in), dropped (something above it failed).
+    waiting (for other steps, or for room), opening (it may start), open (its task exists), gated (completed, waits for
+    approval), retry (another attempt will follow), again (the next attempt exists and waits for room), done, failed,
+    stuck (failed, a person must step in), dropped (a step it depends on failed).
     """
 
     index: int
     state: str = "waiting"
     task_id: str = ""
     attempt: int = 0
-    # What the approver said who sent the last attempt back.
+    # The note of the approver who rejected the last attempt.
     note_sha256: str = ""
 
 
 class Gate(msgspec.Struct, gc=False, omit_defaults=True):
-    """An approval that a completed attempt waits for. `worker` is who completed it, and may not decide on it unless
-    `self_approval` says so."""
+    """An approval that a completed attempt waits for. `worker` completed it and may not approve it, unless
+    `self_approval` is set."""
 
     gate_id: str
     task_id: str
@@ -326,14 +414,14 @@ class Gate(msgspec.Struct, gc=False, omit_defaults=True):
     closed_at: int = 0
     closed_by: str = ""
     note_sha256: str = ""
-    # Told once more after its deadline.
+    # A reminder was sent after its deadline.
     reminded: bool = False
-    # The policy of the workspace when the gate opened.
+    # The workspace policy when the gate opened.
     self_approval: bool = False
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A workflow definition of which something was published: its last version, and where the first one stands."""
+    """A published workflow definition: its last version, and the sequence of its first one."""
 
     definition_id: str
     version: int
@@ -355,7 +443,7 @@ class Version(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True, gc=False):
-    """A claim attempt whose outcome is not on the ledger yet; `reason` is set when its place already decides no."""
+    """A claim attempt whose outcome is not on the ledger yet; `reason` is set if it is already known to fail."""
 
     claim_id: str
     task_id: str

@@ -1,4 +1,4 @@
-"""An event as the world's reducers see it: a wire at its place in the order. Its payload is handed on beside it."""
+"""An event as the world's reducers see it: a wire with its place in the order. The payload is passed separately."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from redkey.wire.ids import parse_stream
 
 
 class Event(msgspec.Struct, gc=False):
-    """One wire at its place; `structure` is the pinned document it names, when it names one.
+    """One wire with its place in the order; `structure` is the pinned document that it names, if any.
 
-    `changes` takes what the fold of the wire brings with it beside the world; `payer` is the account that paid for it.
+    The fold adds rows to write and offers to `changes`; `payer` is the account that paid for the wire.
     """
 
     wire_id: str
@@ -28,6 +28,7 @@ class Event(msgspec.Struct, gc=False):
     changes: Changes
     payer: str
     structure: dict[str, Any] | None = None
+    extensions: dict[str, Any] | None = None
 
 
 def event(
@@ -38,7 +39,7 @@ def event(
     payer: str,
     structure: dict[str, Any] | None = None,
 ) -> Event:
-    """The event that a wire is at a place in the order."""
+    """Build the event of a wire at a place in the order."""
     place = parse_stream(wire.stream.stream_id)
     return Event(
         wire.wire_id,
@@ -51,4 +52,5 @@ def event(
         changes,
         payer,
         structure,
+        wire.extensions,
     )

@@ -1,4 +1,5 @@
-"""The fold: one record into the world. Total, deterministic, right for every prefix; no I/O, no clock, no chance."""
+"""The fold of one record into the world. It is deterministic and defined for every prefix of the ledger; it does no
+I/O and reads no clock and no randomness."""
 
 from __future__ import annotations
 
@@ -8,11 +9,24 @@ import msgspec
 
 from redkey.errors import UpgradeNeeded
 from redkey.ledger.record import LOCAL_PAYER
-from redkey.reducers import claim, definition, gate, progress, registry, spending, task, workflow
+from redkey.reducers import (
+    agents,
+    claim,
+    definition,
+    gate,
+    progress,
+    projects,
+    queues,
+    spending,
+    task,
+    task_creation,
+    workflow,
+    workspace,
+)
+from redkey.reducers.agents import acted
 from redkey.reducers.changes import Changes
 from redkey.reducers.event import Event, event
 from redkey.reducers.parties import is_log, judge
-from redkey.reducers.registry import acted
 from redkey.reducers.replay import DUPLICATE_WIRE
 from redkey.reducers.world import LOST_AFTER_NANOSECONDS, RULES, World
 from redkey.wire.envelope import AnyWire
@@ -25,6 +39,7 @@ from redkey.wire.events import (
     AgentUpdated,
     AnyPayload,
     ArtifactReady,
+    ArtifactSuperseded,
     CheckpointAnchored,
     ContentErased,
     CreditsGranted,
@@ -42,8 +57,15 @@ from redkey.wire.events import (
     MessageAdded,
     PartyAdded,
     PartyRemoved,
+    PhaseCompleted,
+    PhaseCreated,
+    PhaseUpdated,
+    ProjectCompleted,
+    ProjectCreated,
+    ProjectUpdated,
     PushRemoved,
     PushSet,
+    QueueClaimRequested,
     QueueCreated,
     QueueUpdated,
     ReviewConcern,
@@ -73,6 +95,8 @@ from redkey.wire.events import (
     TaskStarted,
     TaskUnblocked,
     TaskUsageReported,
+    TopicAssigned,
+    TopicRetired,
     WebhookRemoved,
     WebhookSet,
     WorkflowCancelled,
@@ -92,11 +116,11 @@ if TYPE_CHECKING:
 
 Void = str | None
 
-# An agent's acts are noted this often at most, so that a busy one does not rewrite its row for every wire.
+# An agent's last act is updated at most this often, so that a busy agent does not rewrite its row for every wire.
 _ACT_GRAIN_NANOSECONDS = LOST_AFTER_NANOSECONDS // 9
 
 
-# Types that came after the first version, and the rules that they came with.
+# Event types that were added after the first version, and the rules that introduced them.
 _SINCE: dict[type[AnyPayload], int] = {
     WorkspacePolicySet: 2,
     WebhookSet: 2,
@@ -105,14 +129,24 @@ _SINCE: dict[type[AnyPayload], int] = {
     PushRemoved: 2,
     PartyAdded: 2,
     PartyRemoved: 2,
+    TopicAssigned: 2,
+    TopicRetired: 2,
+    QueueClaimRequested: 2,
     TaskStalled: 2,
     TaskUsageReported: 2,
     RoleUpdated: 2,
     RoleRemoved: 2,
     TaskProgress: 2,
+    ArtifactSuperseded: 2,
+    ProjectCreated: 2,
+    ProjectUpdated: 2,
+    ProjectCompleted: 2,
+    PhaseCreated: 2,
+    PhaseUpdated: 2,
+    PhaseCompleted: 2,
 }
 
-# What may let an agent claim that could not before, without a task becoming available.
+# Events that may make an agent eligible for a task without a task becoming available.
 _REOPENING: frozenset[type[AnyPayload]] = frozenset(
     {RoleGranted, RoleUpdated, AgentUpdated, QueueUpdated, WorkflowResumed}
 )
@@ -129,13 +163,12 @@ def fold(
     *,
     copied: bool = False,
 ) -> Void:
-    """Fold the record at `sequence` into the world; the reason when it is void. `changes` takes what comes with it.
+    """Fold the record at `sequence` into the world; return the reason if it is void. Row changes go to `changes`.
 
-    The wire is valid by schema (`readmodel.ingest` sees to it where others than the log write). Nothing that it says
-    raises an error; only newer rules, which the log alone can raise, stop a reader that does not know them.
-
-    `copied` is told by whoever reads from a network that orders after submission: a wire that counted stands before it
-    on the ledger under the same `parties.copy_key`. Units of a sequenced store write no wire twice.
+    The wire is valid by its schema (`readmodel.ingest` checks it where others than the log write). No content of a wire
+    raises an error, with one exception: a reader that does not know newer rules stops, and only the log can raise
+    rules. A reader of a network that orders messages after submission sets `copied` if a wire with the same
+    `parties.copy_key` already counted. Units of a sequenced store write no wire twice.
     """
     pass_over(world, changes, sequence, timestamp)
     e, payload = event(wire, sequence, timestamp, changes, payer, structure), wire.payload
@@ -153,7 +186,7 @@ def fold(
         void = "rules_too_old"
     else:
         void = apply(world, e, payload)
-    # Keys of requests are hashes that the log makes; one that somebody else names could take another's place.
+    # The log computes the hashes that are request keys; a key in a record of another payer could displace one.
     if own and void is None and (key := request_key(payload)) is not None:
         world.remember(*key, sequence, timestamp)
     if type(payload) in _REOPENING:
@@ -166,24 +199,24 @@ def fold(
 
 
 def pass_over(world: World, changes: Changes, sequence: int, timestamp: int) -> None:
-    """Go on to the place of the next record; all that a record does that is no wire."""
+    """Advance the world to the place of the next record; a record that is no wire does only this."""
     if sequence != world.sequence + 1:
         raise ValueError(f"record {sequence} cannot follow {world.sequence}")
     if world.workspace.rules > RULES:
-        raise UpgradeNeeded(f"record {sequence} stands under rules {world.workspace.rules}")
+        raise UpgradeNeeded(f"record {sequence} needs rules {world.workspace.rules}")
     if world.tombstones and world.tombstones[0][0] <= timestamp:
-        world.bury(timestamp, changes)
+        world.drop_ended_tasks(timestamp, changes)
     world.sequence, world.timestamp = sequence, timestamp
 
 
 def _hold_to_true_place(world: World, e: Event) -> None:
-    """Give the event no larger number in its stream than it can have: what others count is a hint."""
+    """Lower a stream number that is too large to be true: a number from another payer is only a hint."""
     number = min(e.stream.stream_seq, world.next_seq(e.stream.stream_id))
     e.stream = msgspec.structs.replace(e.stream, stream_seq=number)
 
 
 def _charge(world: World, e: Event, payload: AnyPayload) -> None:
-    """What somebody asked for costs what the price table in force says."""
+    """Charge a request at the price table in force."""
     price = world.workspace.prices.get(payload.TYPE, 1)
     if price:
         world.workspace.credits_used += price
@@ -191,13 +224,13 @@ def _charge(world: World, e: Event, payload: AnyPayload) -> None:
 
 
 def _note_act(world: World, e: Event, payload: AnyPayload) -> None:
-    """An agent was heard of: by its own key, or by another that acts for it."""
+    """Update when an agent was last seen: it acted by its own key, or another key acted for it."""
     if e.sender.startswith("agent:"):
         agent_id = world.slugs.get(e.sender[6:], "")
-    elif type(payload) is TaskClaimAttempted:
+    elif type(payload) is TaskClaimAttempted or type(payload) is QueueClaimRequested:
         agent_id = e.subject
     else:
-        # Holders name their claim and themselves.
+        # Holder events name their claim and agent.
         agent_id = _holder(cast(_Act, payload)) if type(payload) in _ACTS else ""
     agent = world.agents.get(agent_id)
     if agent is not None and (agent.lost or e.timestamp - agent.last_act_at >= _ACT_GRAIN_NANOSECONDS):
@@ -205,7 +238,7 @@ def _note_act(world: World, e: Event, payload: AnyPayload) -> None:
 
 
 class _Act(Protocol):
-    """What those types have in common that name a claim and an agent."""
+    """What the event types that name a claim and an agent have in common."""
 
     @property
     def claim_id(self) -> str | None: ...
@@ -239,6 +272,8 @@ _RegistryPayload = (
     | WorkspacePolicySet
     | PartyAdded
     | PartyRemoved
+    | TopicAssigned
+    | TopicRetired
     | WebhookSet
     | WebhookRemoved
     | PushSet
@@ -261,14 +296,32 @@ def _is_registry(p: AnyPayload) -> TypeIs[_RegistryPayload]:
     return type(p) in _REGISTRY
 
 
+_RunPayload = (
+    WorkflowStarted | WorkflowPaused | WorkflowResumed | WorkflowCancelled | WorkflowCompleted | WorkflowFailed
+)
+_RUN = frozenset(get_args(_RunPayload))
+
+
+def _is_run(p: AnyPayload) -> TypeIs[_RunPayload]:
+    return type(p) in _RUN
+
+
+_ProjectPayload = ProjectCreated | PhaseCreated | ProjectUpdated | ProjectCompleted | PhaseUpdated | PhaseCompleted
+_PROJECT = frozenset(get_args(_ProjectPayload))
+
+
+def _is_project(p: AnyPayload) -> TypeIs[_ProjectPayload]:
+    return type(p) in _PROJECT
+
+
 def apply(world: World, e: Event, p: AnyPayload) -> Void:
     """Apply an event to the world; return the reason if the event is void.
 
-    There is one case for each event type, the most frequent first, and mypy reports a missing one. Types are compared
-    with `is`: `match` and `isinstance` take ten times as long for structs.
+    There is one case for each type, the most frequent first; mypy reports a missing one. `match` would take ten times
+    as long as `is`.
     """
     if type(p) is TaskCreated:
-        return task.created(world, e, p)
+        return task_creation.created(world, e, p)
     if type(p) is TaskAvailable:
         return task.moved(world, e, p, task.available)
     if type(p) is TaskClaimAttempted:
@@ -283,10 +336,12 @@ def apply(world: World, e: Event, p: AnyPayload) -> Void:
         return task.moved(world, e, p, task.artifact_ready)
     if type(p) is TaskClaimMissed or type(p) is TaskClaimRejected:
         return claim.lost(world, e, p)
+    if type(p) is QueueClaimRequested:
+        return claim.requested(world, e, p)
     if type(p) is TaskLeaseExtended:
         return task.moved(world, e, p, task.extended)
     if type(p) is AgentHeartbeat:
-        return registry.agent_heartbeat(world, e, p)
+        return agents.agent_heartbeat(world, e, p)
     if type(p) is TaskLeaseExpired or type(p) is TaskStalled:
         return task.moved(world, e, p, task.expired)
     if type(p) is TaskReleased:
@@ -306,9 +361,29 @@ def apply(world: World, e: Event, p: AnyPayload) -> Void:
     if type(p) is TaskPlanCreated or type(p) is MessageAdded or type(p) is ReviewConcern:
         return task.moved(world, e, p)
     if type(p) is InboxSent:
-        return registry.inbox_sent(world, e, p)
+        return queues.inbox_sent(world, e, p)
     if type(p) is InboxRead:
-        return registry.inbox_read(world, e, p)
+        return queues.inbox_read(world, e, p)
+    if _is_run(p):
+        return _apply_to_run(world, e, p)
+    if type(p) is GateOpened:
+        return gate.opened(world, e, p)
+    if type(p) is GateApproved:
+        return gate.approved(world, e, p)
+    if type(p) is GateRejected:
+        return gate.rejected(world, e, p)
+    if type(p) is DefinitionPublished:
+        return definition.published(world, e, p)
+    if type(p) is ArtifactSuperseded:
+        return task.superseded(world, e, p)
+    if _is_project(p):
+        return _apply_to_project(world, e, p)
+    if _is_registry(p):
+        return _apply_to_registry(world, e, p)
+    assert_never(p)
+
+
+def _apply_to_run(world: World, e: Event, p: _RunPayload) -> Void:
     if type(p) is WorkflowStarted:
         return workflow.started(world, e, p)
     if type(p) is WorkflowPaused:
@@ -319,68 +394,72 @@ def apply(world: World, e: Event, p: AnyPayload) -> Void:
         return workflow.cancelled(world, e, p)
     if type(p) is WorkflowCompleted or type(p) is WorkflowFailed:
         return workflow.ended(world, e, p)
-    if type(p) is GateOpened:
-        return gate.opened(world, e, p)
-    if type(p) is GateApproved:
-        return gate.approved(world, e, p)
-    if type(p) is GateRejected:
-        return gate.rejected(world, e, p)
-    if type(p) is DefinitionPublished:
-        return definition.published(world, e, p)
-    if _is_registry(p):
-        return _apply_to_registry(world, e, p)
+    assert_never(p)
+
+
+def _apply_to_project(world: World, e: Event, p: _ProjectPayload) -> Void:
+    if type(p) is ProjectCreated:
+        return projects.project_created(world, e, p)
+    if type(p) is PhaseCreated:
+        return projects.phase_created(world, e, p)
+    if type(p) is ProjectUpdated or type(p) is ProjectCompleted or type(p) is PhaseUpdated or type(p) is PhaseCompleted:
+        return projects.changed(world, e, p)
     assert_never(p)
 
 
 def _apply_to_registry(world: World, e: Event, p: _RegistryPayload) -> Void:
     """Apply an event that sets up the workspace; return the reason if the event is void."""
     if type(p) is AgentRegistered:
-        return registry.agent_registered(world, e, p)
+        return agents.agent_registered(world, e, p)
     if type(p) is AgentUpdated:
-        return registry.agent_updated(world, e, p)
+        return agents.agent_updated(world, e, p)
     if type(p) is AgentDeactivated:
-        return registry.agent_deactivated(world, e, p)
+        return agents.agent_deactivated(world, e, p)
     if type(p) is AgentLost:
-        return registry.agent_lost(world, e, p)
+        return agents.agent_lost(world, e, p)
     if type(p) is RoleCreated:
-        return registry.role_created(world, e, p)
+        return agents.role_created(world, e, p)
     if type(p) is RoleGranted:
-        return registry.role_granted(world, e, p)
+        return agents.role_granted(world, e, p)
     if type(p) is RoleRevoked:
-        return registry.role_revoked(world, e, p)
+        return agents.role_revoked(world, e, p)
     if type(p) is RoleUpdated:
-        return registry.role_updated(world, e, p)
+        return agents.role_updated(world, e, p)
     if type(p) is RoleRemoved:
-        return registry.role_removed(world, e, p)
+        return agents.role_removed(world, e, p)
     if type(p) is QueueCreated:
-        return registry.queue_created(world, e, p)
+        return queues.queue_created(world, e, p)
     if type(p) is QueueUpdated:
-        return registry.queue_updated(world, e, p)
+        return queues.queue_updated(world, e, p)
     if type(p) is WorkspaceCreated:
-        return registry.workspace_created(world, e, p)
+        return workspace.workspace_created(world, e, p)
     if type(p) is WorkspaceRulesRaised:
-        return registry.rules_raised(world, e, p)
+        return workspace.rules_raised(world, e, p)
     if type(p) is WorkspacePolicySet:
-        return registry.policy_set(world, e, p)
+        return workspace.policy_set(world, e, p)
     if type(p) is WebhookSet or type(p) is PushSet:
-        return registry.webhook_set(world, e, p)
+        return workspace.webhook_set(world, e, p)
     if type(p) is WebhookRemoved or type(p) is PushRemoved:
-        return registry.webhook_removed(world, e, p)
+        return workspace.webhook_removed(world, e, p)
     if type(p) is PartyAdded:
-        return registry.party_added(world, e, p)
+        return workspace.party_added(world, e, p)
     if type(p) is PartyRemoved:
-        return registry.party_removed(world, e, p)
+        return workspace.party_removed(world, e, p)
+    if type(p) is TopicAssigned:
+        return workspace.topic_assigned(world, e, p)
+    if type(p) is TopicRetired:
+        return workspace.topic_retired(world, e, p)
     if type(p) is KeyCreated or type(p) is KeyRecovered:
         # A recovered key differs from a created one only in its origin.
-        return registry.key_created(world, e, p)
+        return workspace.key_created(world, e, p)
     if type(p) is KeyRevoked:
-        return registry.key_revoked(world, e, p)
+        return workspace.key_revoked(world, e, p)
     if type(p) is CreditsGranted:
-        return registry.credits_granted(world, e, p)
+        return workspace.credits_granted(world, e, p)
     if type(p) is CreditsPriced:
-        return registry.credits_priced(world, e, p)
+        return workspace.credits_priced(world, e, p)
     if type(p) is ContentErased or type(p) is SignerAdded or type(p) is SignerRetired:
-        return registry.noted(world, e, p)
+        return workspace.noted(world, e, p)
     if type(p) is LedgerRestored or type(p) is CheckpointAnchored:
-        return registry.noted(world, e, p)
+        return workspace.noted(world, e, p)
     assert_never(p)

@@ -1,14 +1,13 @@
 """What records mean for gates: a completed attempt waits for its approval.
 
-Who did the work may decide only where the gate says so: `gate.opened` records the policy of the workspace.
-
-A gate that is closed leaves the world; its row tells how it was decided.
+The worker may approve its own work only if the gate allows it: `gate.opened` records the policy of the workspace.
+A closed gate leaves the world; its row keeps the decision.
 """
 
 from __future__ import annotations
 
 from redkey.plans.structure import GatePolicy
-from redkey.reducers import workflow
+from redkey.reducers import steps
 from redkey.reducers.entities import Gate, Task
 from redkey.reducers.event import Event
 from redkey.reducers.task import is_hopeless
@@ -19,6 +18,7 @@ Void = str | None
 
 
 def opened(world: World, e: Event, p: GateOpened) -> Void:
+    """Open the gate of a completed attempt and put the messages to its approvers on the agenda."""
     gate_id, task = p.gate_id, world.tasks.get(p.task_id)
     if task is None or task.gate is None or ("gate", task.task_id) not in world.agenda:
         return "not_gated"
@@ -52,25 +52,27 @@ def opened(world: World, e: Event, p: GateOpened) -> Void:
 
 
 def recipients(world: World, gate: Gate) -> list[str]:
-    """Who hears of a gate: the active agents that may decide it, and the humans always."""
+    """Who is notified of a gate: the active agents that may decide it, and always the humans."""
     named = [name for name in gate.approvers if name.startswith("agt_")]
     named += [agent for name in gate.approvers if name in world.roles for agent in world.roles[name].agents]
-    told = dict.fromkeys(name for name in named if name in world.agents and world.agents[name].active)
-    return [*(f"agent:{name}" for name in told if name != gate.agent_id), "human"]
+    active = dict.fromkeys(name for name in named if name in world.agents and world.agents[name].active)
+    return [*(f"agent:{name}" for name in active if name != gate.agent_id), "human"]
 
 
 def approved(world: World, e: Event, p: GateApproved) -> Void:
+    """Close the gate as approved: the task counts as done, and its dependents may start."""
     task = _close(world, e, p, "approved")
     if isinstance(task, str):
         return task
     task.gate_passed = True
     world.release_dependents(task, e.wire_id, e.changes)
     if task.workflow_id:
-        workflow.approved(world, task, e)
+        steps.approved(world, task, e)
     return None
 
 
 def rejected(world: World, e: Event, p: GateRejected) -> Void:
+    """Close the gate as rejected: another attempt follows, or what depends on the task fails."""
     task = _close(world, e, p, "rejected")
     if isinstance(task, str):
         return task
@@ -79,13 +81,13 @@ def rejected(world: World, e: Event, p: GateRejected) -> Void:
     elif is_hopeless(task):
         world.fail_dependents(task, e.wire_id)
     if task.workflow_id:
-        workflow.rejected(world, task, e)
+        steps.rejected(world, task, e)
     return None
 
 
-def told(world: World, e: Event, p: InboxSent) -> None:
-    """A message about a gate was sent. From an agent or a human it asks for one: the task that it names will wait for
-    approval. From RedKey itself it tells of one, and once more when its time is over and it is held open."""
+def mail_sent(world: World, e: Event, p: InboxSent) -> None:
+    """An `exec.gate` message was sent. From an agent or a human it requests a gate: the task it names will wait for
+    approval. From RedKey it announces a gate, or reminds of one that is held open after its deadline."""
     task = world.tasks.get(p.ref_task_id or "")
     if task is None:
         return

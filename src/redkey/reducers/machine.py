@@ -1,9 +1,8 @@
 """The states of a task attempt and the moves between them, compiled from `task-state-machine.json`.
 
-The contract is the only copy of the table. This module reads and checks it, and leaves what a move does
-to the reducer that runs it: `transitions` gives the moves with their guards by name, and `Machine.bind`
-puts a reducer's own functions in the place of the names. A contract that names an unknown state, guard or
-event type is ContractBroken.
+The contract is the only copy of the table. This module reads and checks it; the reducer decides what a move does:
+`transitions` returns the moves with their guards by name, and `Machine.bind` replaces the names by the reducer's own
+functions. A contract that names an unknown state, guard or event type raises ContractBroken.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from redkey.errors import ContractBroken
 from redkey.wire.catalogue import catalogue, contract
 
 FILE = "task-state-machine.json"
-# Where a move goes when it names no state: nowhere, or back to the state before the lease expired.
+# The target of a move that names no state: the same state, or the state before the lease expired.
 SAME, RESUME = "same", "resume"
-# Why a wire is void when no move is listed for it. These words are stable: receipts carry them.
+# Why a wire is void when no move is listed for it. These words are stable: receipts contain them.
 NOT_CREATED, TERMINAL, TRANSITION_REFUSED = "not_created", "terminal", "transition_refused"
 
 G = TypeVar("G")
@@ -28,7 +27,7 @@ Moves = Mapping[str, Mapping[str, tuple[tuple[str, G], ...]]]
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The compiled contract. `moves` is state -> event type -> (to, guard name); no guard is an empty name."""
+    """The compiled contract. `moves` is state -> event type -> (to, guard name); an empty name is no guard."""
 
     initial: str
     terminal: frozenset[str]
@@ -37,11 +36,11 @@ class Machine(msgspec.Struct, frozen=True):
     refusals: Mapping[str, str]
 
     def bind(self, guards: Mapping[str, G]) -> Moves[G | None]:
-        """The moves with a reducer's guards in place of their names; every name must have one."""
-        named = {guard for row in self.moves.values() for found in row.values() for _, guard in found if guard}
+        """The moves with the given functions in place of guard names; every guard name needs a function."""
+        named = {guard for row in self.moves.values() for moves in row.values() for _, guard in moves if guard}
         _known("guard", named, guards)
         return {
-            state: {event: tuple((to, guards.get(guard)) for to, guard in found) for event, found in row.items()}
+            state: {event: tuple((to, guards.get(guard)) for to, guard in moves) for event, moves in row.items()}
             for state, row in self.moves.items()
         }
 
@@ -53,12 +52,12 @@ def machine() -> Machine:
 
 
 def transitions(state: str, event: str) -> tuple[tuple[str, str], ...]:
-    """The moves that the contract lists for a state and an event type, as (to, guard name); none is refused."""
+    """The moves that the contract lists for a state and event type, as (to, guard name); empty if there is none."""
     return machine().moves[state].get(event, ())
 
 
 def compile_machine(table: Mapping[str, Any], events: Collection[str]) -> Machine:
-    """The machine of a contract whose event types must be among the given ones."""
+    """Compile a contract whose event types must be among `events`."""
     try:
         return _compile(table, events)
     except (KeyError, TypeError, AttributeError) as cause:

@@ -1,8 +1,8 @@
-"""The outputs of a completion: which artifacts it names, which are missing, and which RedKey did not see.
+"""The outputs of a completion: which artifacts it names, which are missing, and which RedKey has not seen.
 
-A completion names its artifacts on the wire, or by a manifest when there are many. A manifest is worked out, not
-invented: it lists every ready artifact of the attempt, so whoever folds the wires has the same bytes and can tell
-whether the hash on the wire is that of its own. `attempt` judges completions by this, `commands` refuses by it.
+A completion names its artifacts on the wire, or by a manifest when there are many. The manifest is computed: it lists
+every ready artifact of the attempt, so every reader of the wires gets the same bytes and can compare its hash with the
+hash on the wire. `attempt` judges completions by these functions, `commands` refuses by them.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from redkey.ledger.ports import Content
 from redkey.wire.canonical import canonical
 from redkey.wire.events import TaskComplete
 
-# Since these rules a completion names every required output, and says which artifacts were not seen.
+# The first version of the workspace rules under which a completion names every required output and lists its unverified
+# artifacts.
 NAMING_RULES = 2
-# So many artifacts are named on the wire; more go by a manifest.
+# The largest number of artifacts that a wire names; more go into a manifest.
 INLINE_LIMIT = 4
-# So many places of unverified artifacts stand on the wire.
+# The largest number of unverified artifacts that a wire lists.
 UNVERIFIED_LIMIT = 6
-# Whether a workspace completes with required outputs that RedKey did not see; it refuses until it decides otherwise.
+# Whether a workspace accepts completions with required outputs that RedKey has not seen; the default is refuse.
 ALLOW, REFUSE = "allow", "refuse"
 
 
 class ReadyArtifact(Protocol):
-    """What a manifest says of an artifact."""
+    """What a manifest contains of an artifact."""
 
     @property
     def name(self) -> str: ...
@@ -48,26 +49,32 @@ Ready = Mapping[str, ReadyArtifact]
 
 
 def manifest(ready: Ready) -> Content:
-    """Return the manifest of ready artifacts, one entry for each in the order of their ids.
+    """Return the manifest of ready artifacts, one entry for each, ordered by id.
 
-    It holds no text, so it has no nonce: everybody who folds the wires has the same bytes.
+    It contains no text, so it has no nonce: every reader of the wires gets the same bytes.
     """
     entries: list[dict[str, Any]] = []
-    for key, one in sorted(ready.items()):
-        entry = {"artifact_id": key, "name": one.name, "version": one.version, "sha256": one.sha256, "bytes": one.bytes}
-        entries.append(entry | {"unverified": True} if one.unverified else entry)
+    for artifact_id, artifact in sorted(ready.items()):
+        entry = {
+            "artifact_id": artifact_id,
+            "name": artifact.name,
+            "version": artifact.version,
+            "sha256": artifact.sha256,
+            "bytes": artifact.bytes,
+        }
+        entries.append(entry | {"unverified": True} if artifact.unverified else entry)
     return body(canonical({"artifacts": entries}))
 
 
 def named_artifacts(ready: Ready, p: TaskComplete) -> Sequence[str] | None:
-    """Return the ids that a completion names; None if its manifest is not the one of this attempt."""
+    """Return the ids that a completion names; None if its manifest does not match this attempt."""
     if p.manifest_ref is None:
         return p.artifact_ids
     return sorted(ready) if manifest(ready).sha256 == p.manifest_ref.sha256 else None
 
 
 def missing_outputs(outputs: Sequence[str], ready: Ready, named: Sequence[str], rules: int) -> list[str]:
-    """Return the named ids that are not ready, and the required outputs without a ready artifact among the named."""
+    """Return the named ids that are not ready, and the required outputs that no named ready artifact provides."""
     if not named and not outputs:
         return []
     among = named if rules >= NAMING_RULES else ready
@@ -82,6 +89,6 @@ def unverified_outputs(outputs: Sequence[str], ready: Ready, named: Sequence[str
 
 
 def unverified_places(ready: Ready, named: Sequence[str]) -> tuple[int, ...]:
-    """Return the places of unverified artifacts among the named, as many as a wire lists."""
+    """Return the positions of unverified artifacts among the named, as many as a wire lists."""
     places = [place for place, key in enumerate(named) if ready[key].unverified]
     return tuple(places[:UNVERIFIED_LIMIT])

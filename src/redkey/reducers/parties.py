@@ -1,13 +1,13 @@
-"""Who may write on a topic: the account that pays for a record is held against the sender that its wire names.
+"""Who may write on a topic: the account that pays for a record is checked against the sender that its wire names.
 
-On a shared topic anybody with the submit key can write any bytes. What counts is who paid, because the network vouches
-for that and for nothing else. The account that paid for `workspace.created` is the log's own: its servers authenticate
-their callers and may name any sender. `party.added` lets another account in: as one more server of the operator, or as
-one agent, which then may do what an agent does with its own claims, and nothing else. All other records are void with a
-reason: they stop nobody, and change nothing but the place. The local payer is an account of no public network; what it
-pays for was written by the server that holds the ledger's own lock, so it is the log's as well.
+On a shared topic anyone with the submit key can write any bytes. Only the paying account counts, because the network
+vouches for that and for nothing else. The account that paid for `workspace.created` is the log's own: its servers
+authenticate their callers and may name any sender. `party.added` admits another account: as another server of the
+operator, or as one agent, which may then act on its own claims and do nothing else. All other records are void with a
+reason: they block no one, and change nothing but the place. The local payer is an account of no public network; a
+record that it pays for was written by the server that holds the ledger's lock, so it counts as the log's own too.
 
-Workspaces under rules 1 know no parties: there every record counts, apart from one that raises the rules.
+Workspaces under rules 1 have no parties: every record counts there, except one that raises the rules.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from redkey.wire.events import (
     InboxRead,
     InboxSent,
     MessageAdded,
+    QueueClaimRequested,
     ReviewConcern,
     TaskBlocked,
     TaskClaimAttempted,
@@ -54,14 +55,14 @@ from redkey.wire.times import parse_time
 
 Void = str | None
 P = TypeVar("P", bound=Payload)
-# Why a record does not count, whatever the world is like. Its wire id is not taken by it either.
+# Why a record does not count, whatever the state of the world. Its wire id remains free.
 NO_WORKSPACE, UNKNOWN_PAYER, SENDER_NOT_PAYER = "no_workspace", "unknown_payer", "sender_not_payer"
 NOT_ALLOWED, NOT_ITS_OWN, WIRE_INVALID = "not_allowed", "not_its_own", "wire_invalid"
 JUDGED = frozenset({NO_WORKSPACE, UNKNOWN_PAYER, SENDER_NOT_PAYER, NOT_ALLOWED, NOT_ITS_OWN, WIRE_INVALID})
 
 
 def is_log(world: World, payer: str) -> bool:
-    """True when the payer is the log itself, or another server of its operator: such records name any sender."""
+    """True when the payer is the log itself or another server of its operator: such records may name any sender."""
     if payer in (LOCAL_PAYER, world.workspace.operator) or world.workspace.rules == 1:
         return True
     party = world.parties.get(payer)
@@ -69,7 +70,7 @@ def is_log(world: World, payer: str) -> bool:
 
 
 def judge(world: World, e: Event, p: AnyPayload) -> Void:
-    """Why the record does not count, by who paid for it; None when it does."""
+    """Why the record does not count, by its payer; None when it counts."""
     workspace, payer = world.workspace, e.payer
     if not workspace.workspace_id:
         return None if type(p) is WorkspaceCreated else NO_WORKSPACE
@@ -84,9 +85,9 @@ def judge(world: World, e: Event, p: AnyPayload) -> Void:
 
 
 def copy_key(world: World, wire: AnyWire, payer: str) -> tuple[str, str]:
-    """Under what a reader of a shared topic remembers a wire that counted, to know a copy of it.
+    """The key by which a reader of a shared topic recognises a copy of a wire that already counted.
 
-    The log's wires and those of each party have ids of their own, so that nobody can use up an id of another.
+    The wires of the log and of each party have separate ids, so that no party can use up an id of another.
     """
     return wire.wire_id, "" if is_log(world, payer) else payer
 
@@ -101,12 +102,17 @@ def _judge_agent(world: World, e: Event, p: AnyPayload, party: Party) -> Void:
     return None if owns(world, agent, e, p) else NOT_ITS_OWN
 
 
-def _itself(world: World, agent: Agent, e: Event, p: TaskClaimAttempted | AgentHeartbeat | AgentDeactivated) -> bool:
+def _itself(
+    world: World,
+    agent: Agent,
+    e: Event,
+    p: TaskClaimAttempted | QueueClaimRequested | AgentHeartbeat | AgentDeactivated,
+) -> bool:
     return e.subject == agent.agent_id
 
 
 def _held_task(world: World, agent: Agent, e: Event, claim_id: str | None) -> Task | None:
-    """The task that the agent holds by the claim of the wire, or held until its lease expired."""
+    """The task that the agent holds by the claim on the wire, or held until its lease expired."""
     task = world.tasks.get(e.subject)
     if task is None or not claim_id:
         return None
@@ -133,13 +139,13 @@ def _holds(
 
 
 def _extends(world: World, agent: Agent, e: Event, p: TaskLeaseExtended) -> bool:
-    """No lease is longer than the one that was asked for with the claim."""
+    """The new lease may not be longer than the one the claim asked for."""
     task = _held_task(world, agent, e, p.claim_id)
     return task is not None and parse_time(p.lease_expires_at) <= lease_end(task, e.timestamp)
 
 
 def _fails(world: World, agent: Agent, e: Event, p: TaskFailed) -> bool:
-    """A holder reports its own failures, and another attempt follows only as the policy of the task has it."""
+    """A holder reports only its own failures, and a retry must follow the policy of the task."""
     task = _held_task(world, agent, e, p.claim_id)
     return task is not None and p.kind not in SYSTEM_FAILURES and p.retry == retries(task, p.kind)
 
@@ -153,7 +159,7 @@ def _says(world: World, agent: Agent, e: Event, p: ReviewConcern) -> bool:
 
 
 def _sends(world: World, agent: Agent, e: Event, p: InboxSent) -> bool:
-    """Mail goes to anybody; to ask for a gate is for the one who works on the task."""
+    """An agent may send mail to anyone, but only the holder of a task may request a gate for it."""
     if p.message_type != "exec.gate":
         return True
     task = world.tasks.get(p.ref_task_id or "")
@@ -181,14 +187,15 @@ _Own = Callable[[World, Agent, Event, Any], bool]
 
 
 def _of(kind: type[P], own: Callable[[World, Agent, Event, P], bool]) -> tuple[str, _Own]:
-    """A judgement under the name of its type; the type checker sees that it takes payloads of that type."""
+    """Pair a check with its event type; the type checker checks that it accepts payloads of that type."""
     return kind.TYPE, own
 
 
-# What an agent may write for itself, and when it is its own business.
+# What an agent may write for itself, and the check that the act is its own.
 _ACTS: Mapping[str, _Own] = dict(
     [
         _of(TaskClaimAttempted, _itself),
+        _of(QueueClaimRequested, _itself),
         _of(TaskStarted, _holds),
         _of(TaskReleased, _holds),
         _of(TaskStalled, _holds),

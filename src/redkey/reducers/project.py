@@ -1,7 +1,7 @@
-"""What attempts add up to: tasks (all attempts at one thing) and projects (all tasks of one context).
+"""Tasks (all attempts at one thing) and projects (all tasks of one context), computed from attempts.
 
-Both are views, worked out from attempts when somebody asks; nothing is kept twice. A task is what its latest
-attempt is, except that a failure after which another attempt follows is not its end.
+Both are views that are computed on demand and never stored. A task has the state of its latest attempt, except that a
+failure after which another attempt follows does not end it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def context_id(self) -> str:
-        """Retries keep their context (seed 001), so the first attempt says it."""
+        """Retries keep their context (seed 001), so the first attempt has it."""
         return self.attempts[0].context_id
 
     @property
@@ -35,7 +35,7 @@ class Task(msgspec.Struct, frozen=True):
         return current.terminal and not (current.outcome is not None and current.outcome.retry)
 
     def as_json(self) -> dict[str, Any]:
-        """The task in the words of the seed's reducer cases, and every attempt in full."""
+        """The task with the field names of the seed's reducer cases, and every attempt in full."""
         attempts = {str(attempt.attempt): attempt.as_json() for attempt in self.attempts}
         current = attempts[str(self.current.attempt)]
         return {
@@ -48,7 +48,7 @@ class Task(msgspec.Struct, frozen=True):
             "verification": current["verification"],
             "artifact_count": current["artifact_count"],
             "artifact_ids": current["artifact_ids"],
-            # Apart from each other: a crashed machine is not a wrong answer.
+            # Counted separately: a crashed machine is not a wrong answer.
             "failures": sum(
                 attempt.outcome is not None and attempt.outcome.kind is not None for attempt in self.attempts
             ),
@@ -87,18 +87,18 @@ class Project(msgspec.Struct, frozen=True):
 
 def tasks_of(attempts: Iterable[Attempt]) -> list[Task]:
     """The tasks that attempts belong to, by id; the order of the attempts does not matter."""
-    found: dict[str, list[Attempt]] = {}
+    attempts_by_task: dict[str, list[Attempt]] = {}
     for attempt in attempts:
-        found.setdefault(attempt.task_id, []).append(attempt)
+        attempts_by_task.setdefault(attempt.task_id, []).append(attempt)
     return [
         Task(task_id, tuple(sorted(tries, key=lambda attempt: attempt.attempt)))
-        for task_id, tries in sorted(found.items())
+        for task_id, tries in sorted(attempts_by_task.items())
     ]
 
 
 def projects_of(tasks: Iterable[Task]) -> list[Project]:
     """The projects that tasks belong to, by context."""
-    found: dict[str, list[Task]] = {}
+    tasks_by_context: dict[str, list[Task]] = {}
     for task in tasks:
-        found.setdefault(task.context_id, []).append(task)
-    return [Project(context_id, tuple(members)) for context_id, members in sorted(found.items())]
+        tasks_by_context.setdefault(task.context_id, []).append(task)
+    return [Project(context_id, tuple(members)) for context_id, members in sorted(tasks_by_context.items())]

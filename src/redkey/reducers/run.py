@@ -1,4 +1,4 @@
-"""A run: one workflow with its plan, step by step, as the world holds it while it lives."""
+"""A live run: one workflow with its plan and the state of each step, as the world holds it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redkey.reducers.entities import PRIORITIES, Step, Workflow
 
 
 class Run:
-    """A workflow, the structure it follows, and where each step stands. The header and touched steps are rows."""
+    """A workflow, its plan, and the state of each step. The workflow and each changed step are rows."""
 
     __slots__ = ("active", "broken", "dependents", "extras", "places", "plan", "ready", "steps", "waits", "workflow")
 
@@ -20,7 +20,7 @@ class Run:
         self.places = {task.id: index for index, task in enumerate(plan.tasks)}
         self.dependents = downstream([task.depends_on for task in plan.tasks])
         self.steps = [Step(index) for index in range(len(plan.tasks))]
-        # For each step, how many of those it depends on are not done, and how many of them will never be.
+        # For each step: how many of its dependencies are not done, and how many of them never will be.
         self.waits = [len(task.depends_on) for task in plan.tasks]
         self.broken = [0] * len(plan.tasks)
         for step in steps:
@@ -29,38 +29,38 @@ class Run:
                 _add(self.waits, self.dependents[step.index], -1)
             elif step.state in ("failed", "dropped"):
                 _add(self.broken, self.dependents[step.index], 1)
-        # The steps that may open as soon as there is room, by (priority, place in the plan); stale ones are skipped.
+        # The steps that may open as soon as there is room, by (priority, index in the plan); stale entries are skipped.
         self.ready = [self.turn(step.index) for step in self.steps if self._is_ready(step)]
         heapify(self.ready)
-        # How many tasks are available or at work, or about to be.
+        # How many tasks are available, claimed or being worked on, or about to be.
         self.active = 0
-        # Simple tasks of the run that have not ended: they are cancelled with it.
+        # Simple tasks of the run that have not ended; they are cancelled with it.
         self.extras: set[str] = set()
 
     def _is_ready(self, step: Step) -> bool:
         return step.state == "again" or (step.state == "waiting" and not self.waits[step.index])
 
     def turn(self, index: int) -> tuple[int, int]:
-        """When a step that is ready has its turn: the urgent ones first, then in the order of the plan."""
+        """The sort key of a ready step: urgent ones first, then in the order of the plan."""
         return PRIORITIES.index(self.plan.tasks[index].priority), index
 
     def step_of(self, plan_task: str) -> Step | None:
-        """Where the plan's task of that id stands."""
+        """The step of the plan's task with this id."""
         index = self.places.get(plan_task)
         return self.steps[index] if index is not None else None
 
     def planned(self, step: Step) -> PlanTask:
-        """What the plan says of a step."""
+        """The plan's task of a step."""
         return self.plan.tasks[step.index]
 
     @property
     def has_room(self) -> bool:
-        """True while the run goes on and the plan lets another task be at work."""
+        """True when the run is running and its plan allows another active task."""
         return self.workflow.state == "running" and self.active < self.plan.max_parallel_tasks
 
     @property
     def verdict(self) -> str:
-        """How the run ends now; empty while something is left to do."""
+        """How the run ends now; empty while work is left."""
         workflow = self.workflow
         if workflow.done + workflow.failed + workflow.dropped < workflow.total:
             return ""

@@ -1,7 +1,7 @@
-"""What work costs: dollars counted by task, run, agent and day, and what the caps of the workspace leave.
+"""What work costs: dollars per task, run, agent and day, and what the workspace's caps leave.
 
-A holder reports what its model calls used (`task.usage_reported`), and only that counts: what a completion names beyond
-it is reported with the completion. Amounts are whole billionths of a dollar: sums of them are exact.
+Only reports of holders count (`task.usage_reported`): any cost in a completion that was not reported yet is reported
+with the completion. Amounts are whole billionths of a dollar, so sums are exact.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from redkey.reducers.world import SECOND, World
 from redkey.wire.events import TaskUsageReported
 
 NANO: Final = 1_000_000_000
-# Workspaces under older rules count no costs.
+# The first version of the workspace rules that counts costs.
 SPENDING_RULES: Final = 2
 _DAY_NANOSECONDS: Final = 86_400 * SECOND
 
 
 def nano_usd(usd: float) -> int:
-    """Dollars as whole billionths."""
+    """Convert dollars to whole billionths of a dollar."""
     return round(usd * NANO)
 
 
 def reported(world: World, task: Task, e: Event, p: TaskUsageReported, before: str) -> None:
+    """Add the reported cost to the task, its run, its agent and the day."""
     nano = nano_usd(p.cost_usd)
     task.claim_nano_usd += nano
     task.nano_usd += nano
@@ -44,7 +45,7 @@ def reported(world: World, task: Task, e: Event, p: TaskUsageReported, before: s
 
 
 def exhausted(world: World, agent: Agent, now: int) -> str:
-    """The cap that leaves the agent no work at all: `agent` or `day`; empty when there is none."""
+    """The exhausted cap that stops the agent from any work: `agent` or `day`; empty when there is none."""
     caps = world.workspace.cost_caps
     if not caps:
         return ""
@@ -53,7 +54,7 @@ def exhausted(world: World, agent: Agent, now: int) -> str:
 
 
 def left(world: World, task: Task, agent: Agent, now: int) -> tuple[int, str] | None:
-    """What the tightest cap leaves for a task, never below zero, and which cap that is; None without caps."""
+    """What the tightest cap leaves for a task, never below zero, and the name of that cap; None without caps."""
     run = world.runs.get(task.workflow_id)
     spent = {"task": task.nano_usd, "agent": agent.nano_usd, "day": _spent_today(world, now)}
     if run is not None:

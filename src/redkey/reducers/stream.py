@@ -1,7 +1,7 @@
-"""One task stream by itself, with all that its wires told: an attempt outside any workspace.
+"""One task stream by itself: the state of an attempt outside any workspace.
 
-States and holds are folded by `attempt`; here is noted what stands beside them, for people and for tools that hold
-a stream and nothing else.
+`attempt` folds states and holds; this module adds the other details of the wires, for people and tools that have the
+wires of one stream and nothing else.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from redkey.wire.events import (
 )
 from redkey.wire.payload import Payload
 
-# A moment is what the caller counts by: the producer's `ts`, or nanoseconds of ledger time.
+# A point in time: the producer's `ts`, or nanoseconds of ledger time, as the caller chooses.
 Moment = str | int
-# The claim and the agent that held the attempt before a wire; both empty when nobody did.
+# The claim and the agent that held the attempt before a wire; both empty when there was no holder.
 Holder = tuple[str, str]
 P = TypeVar("P", bound=Payload)
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """Who has the attempt now, and until when others must wait."""
+    """Who holds the attempt, and until when other claims must wait."""
 
     claim_id: str
     agent_id: str
@@ -53,14 +53,14 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expired(msgspec.Struct, frozen=True, gc=False):
-    """The hold whose lease expired last and the state it had reached."""
+    """The last hold whose lease expired, and the state it had reached."""
 
     hold: Hold
     state: str
 
 
 class Blocker(msgspec.Struct, frozen=True, gc=False):
-    """Why the attempt stands still."""
+    """Why the attempt is blocked."""
 
     blocker_type: str
     reason_ref: Ref
@@ -70,7 +70,7 @@ class Blocker(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ending(msgspec.Struct, frozen=True, gc=False):
-    """How the attempt ended and in whose hold: what a completion, a failure or a cancellation says of it."""
+    """How the attempt ended and under which hold, as the completion, failure or cancellation reports."""
 
     at: Moment
     hold: Hold | None
@@ -83,12 +83,12 @@ class Ending(msgspec.Struct, frozen=True, gc=False):
     reason_ref: Ref | None = None
     retry: bool = False
     cause: str | None = None
-    # Of `artifact_ids`, those whose bytes RedKey did not see.
+    # Those of `artifact_ids` whose bytes RedKey has not seen.
     unverified_ids: tuple[str, ...] = ()
 
 
 class Attempt(msgspec.Struct, gc=False):
-    """One try at a task. `outputs` is None while what is required stands in a structure nobody handed in."""
+    """One try at a task. `outputs` is None while the required outputs are in a structure that was not supplied."""
 
     task_id: str
     attempt: int
@@ -103,7 +103,7 @@ class Attempt(msgspec.Struct, gc=False):
     expired_claim_id: str = ""
     expired_agent_id: str = ""
     expired_state: str = ""
-    # Since when the last holder had the attempt, and until when: kept after the lease expired.
+    # When the last hold began and when its lease ends; kept after the lease expired.
     held_since: Moment = ""
     lease_expires_at: str | None = None
     blocker: Blocker | None = None
@@ -124,30 +124,32 @@ class Attempt(msgspec.Struct, gc=False):
 
     @property
     def hold(self) -> Hold | None:
-        """The hold of the attempt, when it has one."""
+        """The current hold, if any."""
         return self.held_by(self.claim_id, self.agent_id)
 
     @property
     def expired(self) -> Expired | None:
-        """The hold that its holder may take up again, as long as nobody claims."""
+        """The expired hold that its holder may resume until another agent claims."""
         late = self.held_by(self.expired_claim_id, self.expired_agent_id)
         return Expired(late, self.expired_state) if late is not None else None
 
     def held_by(self, claim_id: str, agent_id: str) -> Hold | None:
-        """The hold of the claim that had the attempt last; None when the claim is empty."""
+        """The hold of the last claim; None when the claim id is empty."""
         return Hold(claim_id, agent_id, self.held_since, self.lease_expires_at) if claim_id else None
 
     def ready_artifacts(self) -> Mapping[str, Version]:
-        """The artifacts that the task may be completed with, by id."""
+        """The artifacts that may complete the task, by id."""
         return {key: version for key, version in self.artifacts.items() if version.ready}
 
     def as_json(self) -> dict[str, Any]:
-        """The state as JSON, with the words of the seed's reducer cases beside the fields."""
-        told: dict[str, Any] = msgspec.json.decode(msgspec.json.encode({name: getattr(self, name) for name in _SHOWN}))
-        return told | {
+        """The state as JSON, with the field names of the seed's reducer cases added."""
+        fields: dict[str, Any] = msgspec.json.decode(
+            msgspec.json.encode({name: getattr(self, name) for name in _SHOWN})
+        )
+        return fields | {
             "terminal": self.terminal,
             "blocked": self.blocker is not None,
-            "verification": told["outcome"]["verification"] if told["outcome"] is not None else None,
+            "verification": fields["outcome"]["verification"] if fields["outcome"] is not None else None,
             "artifact_count": len(self.artifacts),
             "artifact_ids": sorted(self.artifacts),
         }
@@ -165,26 +167,26 @@ _SHOWN = (
 
 
 def begin(task_id: str, attempt: int) -> Attempt:
-    """The attempt before its first wire."""
+    """Return the attempt as it is before its first wire."""
     return Attempt(task_id, attempt, machine().initial)
 
 
 class Terms(msgspec.Struct):
-    """What the workspace of the streams decided, as far as its wires are at hand; else what is in force today."""
+    """The workspace settings, as far as its wires are at hand; otherwise today's defaults."""
 
     rules: int = RULES
     unverified_outputs: str = ""
 
 
 def apply(attempt: Attempt, wire: Wire[TaskEvent], at: Moment | None = None, terms: Terms | None = None) -> str | None:
-    """Fold one wire of the attempt's own stream; None when it applied, else why it is void."""
+    """Fold one wire of the attempt's own stream; return None if it applied, else why it is void."""
     before, holder, p = attempt.state, (attempt.claim_id, attempt.agent_id), wire.payload
     reason = attempts.apply(attempt, p, terms or Terms())
     if reason is not None:
         return reason
     moment = wire.ts if at is None else at
     if attempt.state != before:
-        # What stood in the way is gone with the state it brought about.
+        # The blocker ends with the blocked state.
         attempt.blocker = None
     note = _NOTES.get(p.TYPE)
     if note is not None:
@@ -199,7 +201,7 @@ def _created(attempt: Attempt, p: TaskCreated, at: Moment, holder: Holder) -> No
     attempt.queue_id = p.queue_id
     attempt.priority = p.priority
     attempt.retry_of = p.retry_of
-    # A plan task and a task with pinned structure leave their outputs to that structure.
+    # The outputs of a plan's task, or of a task with a pinned structure, are in that structure.
     if p.workflow_id is None and p.structure_ref is None:
         attempt.outputs = p.outputs or ()
     attempt.created_at = at
@@ -265,7 +267,7 @@ _Note = Callable[[Attempt, Any, Moment, Holder], None]
 
 
 def _on(kind: type[P], note: Callable[[Attempt, P, Moment, Holder], None]) -> tuple[str, _Note]:
-    """A note under the name of its event type; the type checker sees that it takes payloads of that type."""
+    """Pair a note with its event type; the type checker checks that it accepts payloads of that type."""
     return kind.TYPE, note
 
 

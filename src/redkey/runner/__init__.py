@@ -1,1 +1,1 @@
-"""Agents at work: a card, a brief and a program in, verified work out. Speaks to the server by the SDK alone."""
+"""The runner: gives tasks to an agent, verifies its work and reports the result; it uses the SDK to call the server."""

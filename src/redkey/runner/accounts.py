@@ -1,7 +1,7 @@
-"""Accounts: whose usage limits an agent shares, as a label that is the same in every directory and on every machine.
+"""Account labels: agents with the same label share a usage limit, in every directory and on every machine.
 
-A limit belongs to a key or a login of the model's provider. A key is known by its hash. A login is known by the id that
-the program's own settings name; where there is none, by this user on this machine. `--account NAME` names it otherwise.
+A limit belongs to a key or a login at the model's provider. The label is made from a hash of the key, or from the
+login's id in the program's settings. Without either it is made from user and machine. `--account NAME` overrides it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HASH_CHARACTERS: Final = 16
 
 
 def account_of(spec: Spec, called: str) -> str:
-    """The label of the account that an agent works under, when it is called by this executor."""
+    """Return the account label of an agent that is called by this executor."""
     if spec.account is not None:
         return spec.account
     provider, *parts = _ACCOUNTS[called](spec)
@@ -31,7 +31,7 @@ def account_of(spec: Spec, called: str) -> str:
 
 
 def label_in(workspace_id: str, spec: Spec, account: str) -> str:
-    """The label as a workspace records it: not the same in another one, unless the user chose it."""
+    """Return the label that a workspace records. It differs between workspaces, unless the user chose it."""
     if spec.account is not None:
         return account
     provider, _, digest = account.rpartition("-")
@@ -76,7 +76,7 @@ def _a2a(spec: Spec) -> Parts:
 
 
 def _program(spec: Spec) -> Parts:
-    """A program of one's own: what it is, and the variables that it gets, which may hold its key."""
+    """Identify a user's program by its command and its variables, which may hold its key."""
     passed = [f"{name}={os.environ.get(name, '')}" for name in spec.env]
     return ["program", *_here(), str(spec.exec or spec.python), *passed]
 
@@ -97,7 +97,7 @@ def _settings(folder: Path, name: str) -> Any:
 
 
 def _at(value: Any, *names: str) -> str:
-    """The text under these names; nothing where the settings have another shape."""
+    """Return the text under these nested names; empty if the settings have another shape."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""An agent as a runner runs it: who it is, how it is called, and what its work is held to."""
+"""An agent as the runner sees it: identity, executor, verification and limits."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from redkey.wire.card import AgentCard
 
 
 class Habits(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent is run, apart from what it is."""
+    """Settings of how an agent is run."""
 
-    # How often the work may fail its verification before the task is blocked.
+    # How many tries the agent gets to pass verification before the task is blocked.
     tries: int = 2
     budget_tokens: int | None = None
     memories: int = 5
     messages: int = 20
-    # How often the inbox is looked at while the agent works.
+    # Seconds between two looks at the inbox while the agent works.
     inbox_seconds: float = 15.0
-    # How often urgent messages may stop one task's work and begin it anew.
+    # How often urgent messages may stop and restart the work on one task.
     restarts: int = 3
 
 

@@ -1,8 +1,7 @@
-"""Artifacts on their way into a working directory: checked together, then written whole, each at once or not at all.
+"""Write artifacts into a working directory: check all of them first, then write each one atomically.
 
-`redkey.wire.step_paths` judges where an artifact may lie. This module gets it there without trusting that the
-directory holds still meanwhile: every step of the way is opened by itself and never through a link, so a link that
-somebody puts there in between leads nowhere.
+`redkey.wire.step_paths` decides which paths are allowed. This module does not trust the directory to stay unchanged:
+it opens each folder of a path separately and follows no link, so a link that appears in the meantime is not followed.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _NEW_FILE: Final = 0o644
 _NEW_DIRECTORY: Final = 0o755
 _ONE_STEP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# A file with an ending that nobody knows may be anything.
+# The media type of files with an unknown ending.
 _UNKNOWN: Final = "application/octet-stream"
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A file that was written: its path in the working directory, and what it holds."""
+    """A written file: its path in the working directory, its hash, size and media type."""
 
     path: str
     sha256: str
@@ -42,7 +41,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where an artifact goes, with no link on the way."""
+    """The resolved place of an artifact, with no link on the way."""
 
     artifact: StepArtifact
     folders: tuple[str, ...]
@@ -50,9 +49,9 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 def write_all(root: Path, artifacts: Sequence[StepArtifact], own: Iterable[str] = ()) -> list[Written]:
-    """Write artifacts into `root`; OutputRefused before anything is written when one cannot be.
+    """Write artifacts into `root`. If one is not allowed, raise OutputRefused before anything is written.
 
-    `own` are paths that the same claim wrote before: it may create them again.
+    `own` are paths that the same claim wrote before; it may create them again.
     """
     mine = {normal(path) for path in own}
     places = [_place(root, artifact) for artifact in artifacts]
@@ -62,7 +61,7 @@ def write_all(root: Path, artifacts: Sequence[StepArtifact], own: Iterable[str] 
 
 
 def is_full(cause: OSError) -> bool:
-    """True when a disk, or what the user may have of it, is full: no fault of an output."""
+    """Return whether the disk or the user's quota is full, which is not the agent's fault."""
     return cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -72,7 +71,7 @@ def _place(root: Path, artifact: StepArtifact) -> _Place:
     except WireRefused as refused:
         raise OutputRefused(f"{artifact.path[:200]!r}: {refused.message}", code=refused.code) from refused
     except OSError as cause:
-        # Somebody rearranges the directory while it is looked at.
+        # Another program changed the directory in the meantime.
         raise OutputRefused(f"{artifact.path[:200]!r}: {cause.strerror}", code="artifact_place") from cause
     *folders, name = real.relative_to(root.resolve()).parts
     return _Place(artifact, tuple(folders), name)
@@ -88,11 +87,11 @@ def _check(root: Path, place: _Place, mine: set[str]) -> None:
     except OSError as cause:
         raise OutputRefused(f"{shown} cannot be written: {cause.strerror}", code="artifact_place") from cause
     if found is not None and not stat.S_ISREG(found.st_mode):
-        raise OutputRefused(f"{shown} is there and is no file", code="artifact_place")
+        raise OutputRefused(f"{shown} exists and is not a file", code="artifact_place")
     if place.artifact.operation == "create" and found is not None and normal(place.artifact.path) not in mine:
-        raise OutputRefused(f"{shown} is there already; update it instead", code="artifact_exists")
+        raise OutputRefused(f"{shown} exists already; update it instead", code="artifact_exists")
     if place.artifact.operation == "update" and found is None:
-        raise OutputRefused(f"{shown} is not there; create it instead", code="artifact_missing")
+        raise OutputRefused(f"{shown} does not exist; create it instead", code="artifact_missing")
 
 
 def _write(root: Path, place: _Place, mine: set[str]) -> Written:
@@ -102,7 +101,7 @@ def _write(root: Path, place: _Place, mine: set[str]) -> Written:
             folder = _descend(root.resolve(), place.folders, stack)
             _publish(folder, place.name, [data], replace=place.artifact.operation == "update" or path in mine)
         except FileExistsError as cause:
-            raise OutputRefused(f"{path!r} is there already; update it instead", code="artifact_exists") from cause
+            raise OutputRefused(f"{path!r} exists already; update it instead", code="artifact_exists") from cause
         except OSError as cause:
             if is_full(cause):
                 raise
@@ -112,7 +111,7 @@ def _write(root: Path, place: _Place, mine: set[str]) -> Written:
 
 
 def _descend(root: Path, folders: Iterable[str], stack: contextlib.ExitStack) -> int:
-    """The open directory at the end of the way, made where it was missing."""
+    """Open the last directory of the path, creating missing ones."""
 
     def opened(name: str | Path, within: int | None = None) -> int:
         folder = os.open(name, _ONE_STEP, dir_fd=within)
@@ -128,7 +127,7 @@ def _descend(root: Path, folders: Iterable[str], stack: contextlib.ExitStack) ->
 
 
 def _publish(folder: int, name: str, pieces: Iterable[bytes], *, replace: bool) -> None:
-    """Write a draft beside its place and give it the name in one step."""
+    """Write a temporary file beside the target, then rename it."""
     draft = f".redkey-{secrets.token_hex(8)}"
     descriptor = os.open(draft, _DRAFT, _NEW_FILE, dir_fd=folder)
     try:
@@ -143,7 +142,7 @@ def _publish(folder: int, name: str, pieces: Iterable[bytes], *, replace: bool) 
                 os.chmod(draft, kept & 0o777, dir_fd=folder)
             os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
         else:
-            # A second name is refused where one is: nobody's file is lost, not even one made just now.
+            # A link fails if the name exists, so no file is overwritten, not even one created just now.
             os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -152,7 +151,7 @@ def _publish(folder: int, name: str, pieces: Iterable[bytes], *, replace: bool) 
 
 
 def put_file(root: Path, path: str, pieces: Iterable[bytes]) -> None:
-    """Write a file of the runner itself into a working directory; OutputRefused when a link stands in the way."""
+    """Write a file of the runner into a working directory; OutputRefused if the path has a link."""
     *folders, name = normal(path).split("/")
     with contextlib.ExitStack() as stack:
         try:
@@ -165,7 +164,7 @@ def put_file(root: Path, path: str, pieces: Iterable[bytes]) -> None:
 
 @contextlib.contextmanager
 def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
-    """A file in a working directory, opened through no link that leads out."""
+    """Open a file in a working directory without following links that lead out of it."""
     try:
         real = resolve_inside(root, path)
         with contextlib.ExitStack() as stack:
@@ -178,7 +177,7 @@ def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
             file = stack.enter_context(os.fdopen(os.open(name, flags, dir_fd=at), "rb"))
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OutputRefused(f"{path[:200]!r} is no file", code="artifact_place")
+                raise OutputRefused(f"{path[:200]!r} is not a file", code="artifact_place")
             yield file
     except WireRefused as refused:
         raise OutputRefused(f"{path[:200]!r}: {refused.message}", code=refused.code) from refused
@@ -187,7 +186,7 @@ def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
 
 
 def read_inside(root: Path, path: str, most: int) -> bytes:
-    """The bytes of a file in a working directory, opened through no link that leads out; at most `most`."""
+    """Read a file in a working directory, at most `most` bytes, without following links that lead out of it."""
     with open_inside(root, path) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -196,7 +195,7 @@ def read_inside(root: Path, path: str, most: int) -> bytes:
 
 
 def media_type(path: str) -> str:
-    """What a file is by its name."""
+    """Return the media type of a file by its name."""
     if PurePosixPath(path).suffix.lower() in (".md", ".markdown"):
         return "text/markdown"
     return mimetypes.guess_type(path)[0] or ("text/plain" if "." not in PurePosixPath(path).name else _UNKNOWN)

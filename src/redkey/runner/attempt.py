@@ -1,4 +1,4 @@
-"""One attempt at a task while it is worked on: what is known at its beginning, and what comes with each try."""
+"""The state of one attempt at a task: what is known at its start, and what each try adds."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ class Attempt(msgspec.Struct):
     brief: Brief
     place: Place
     paths: Paths
-    # The name of the plan that the task is of, or of its queue.
+    # The name of the task's plan, else of its queue.
     workflow: str
     memories: Sequence[Remembered]
-    # What was said about the task, and the answer that lifted its block.
+    # Messages about the task, and the answer that lifted its block.
     remarks: Sequence[Remark]
     mailbox: Mailbox
-    # Counts what all tries use, also those that fail.
+    # Counts the usage of all tries, including failed ones.
     meter: Meter
-    # What every try must know beyond the notes of the tasks before, and what was found wrong with the last one.
+    # Notes for every try beside those of earlier tasks, and the findings of the last verification.
     said: list[str]
     findings: list[str] = msgspec.field(default_factory=list)
     # When the task was created.
     created_at: str = ""
     tries: int = 0
-    # How often its work passed and did not fit to what had landed meanwhile.
+    # How often the work passed but conflicted with what had landed meanwhile.
     conflicts: int = 0
-    # The last of these, as the brief tells it.
+    # The last conflict, as the brief shows it.
     conflict: Remark | None = None
-    # Gives the merge queue back when the attempt ends, if it holds it.
+    # Releases the merge queue at the end of the attempt, if the attempt holds it.
     turn: AsyncExitStack = msgspec.field(default_factory=AsyncExitStack)
     has_turn: bool = False
-    # What was sent: another try that says the same says it once.
+    # Messages that were sent, so that another try does not send them again.
     sent: set[Mail] = msgspec.field(default_factory=set)
-    # The files that were there when the attempt began, and when the try did; empty in a directory that others use too.
+    # The files at the start of the attempt and of the try; empty in a shared directory.
     at_first: Snapshot = msgspec.field(default_factory=dict)
     at_try: Snapshot = msgspec.field(default_factory=dict)
     log: AttemptLog | None = None
-    # Tells those who watch the task how the work goes.
+    # Reports progress to everyone who watches the task.
     say: Callable[[str], Awaitable[object]] | None = None
-    # path -> id of the artifact once it is announced: what this attempt wrote it may write again.
+    # path -> artifact id once announced; this attempt may write its own files again.
     own: dict[str, str] = msgspec.field(default_factory=dict)

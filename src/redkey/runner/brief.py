@@ -1,4 +1,4 @@
-"""The brief of a task: the Brief Wire it came with, or one made from what the task says of itself."""
+"""The brief of a task: its own Brief Wire, or one built from the fields of the task."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from redkey.wire.legacy import Brief, Env, OutputContract, read_wire_1_0
 
 
 def brief_of(task: Assignment, workspace_id: str) -> Brief:
-    """The task's brief; WireRefused when it has one that is of another version, no brief, or invalid."""
+    """Return the task's brief; WireRefused if it is of another version or type, or invalid."""
     if task.brief is None:
         return _made(task, workspace_id)
     wire = read_wire_1_0(task.brief)
     if not isinstance(wire.payload, Brief):
         raise WireRefused([Finding("brief_type", "/type", "a task's brief is a wire of type brief")])
-    # A server of an earlier version does not fill it in.
+    # Older servers do not fill this in.
     env = msgspec.structs.replace(wire.payload.env, task_id=task.task_id)
     return msgspec.structs.replace(wire.payload, env=env)
 
 
 def _made(task: Assignment, workspace_id: str) -> Brief:
-    """A brief from a task without one: the title is the goal, the criteria of completion are those of acceptance.
+    """Build a brief from a task: title becomes goal, completion criteria become acceptance criteria.
 
-    The description is no context of a brief, which is short background: the prompt shows it whole.
+    The description is not put into the brief's context, which must be short: the prompt shows it whole.
     """
     return Brief(
         goal=task.title or task.plan_task_id or task.task_id,

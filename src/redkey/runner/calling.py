@@ -1,7 +1,7 @@
-"""Calling an agent once: its prompt with what is unread, its envelope, and its end, or an urgent message before it.
+"""Call an agent once, with its unread messages in the prompt; stop it early for an urgent message.
 
-Seed 000's priorities: a message of priority 1 that comes while the agent works stops it, and it begins anew with the
-message in its prompt. Messages count as read when the agent has run with them.
+By seed 000, a message of priority 1 that arrives while the agent works stops it. It starts again with the message in
+its prompt. Messages are marked as read after the agent has run with them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from redkey.runner.words import repeatable
 from redkey.shapes.claims import FailureKind
 
 _log = logging.getLogger("redkey.runner")
-# A program that ends like this failed; what hands back no envelope gets to know, and another try.
+# Errors that fail the attempt; an answer without an envelope only costs a try.
 _FAILURES: Final[dict[str, FailureKind]] = {
     "exit_code": "error",
     "timed_out": "timeout",
@@ -35,8 +35,8 @@ _FAILURES: Final[dict[str, FailureKind]] = {
 async def call_agent(agent: Agent, attempt: Attempt) -> Produced:
     """Run the agent to its end.
 
-    Block or Fail when the task cannot be worked on, AgentUnavailable when the agent cannot work on any task now,
-    OutputRefused when it hands back no envelope.
+    Raise Block or Fail if it cannot do this task, AgentUnavailable if it cannot do any task now, OutputRefused if it
+    returns no envelope.
     """
     inbox = await attempt.mailbox.unread()
     for restarts_left in range(agent.habits.restarts, -1, -1):
@@ -69,13 +69,13 @@ def _prompt(agent: Agent, attempt: Attempt, inbox: Sequence[Message]) -> Prompt:
             budget_tokens=agent.habits.budget_tokens,
         )
     except PromptRefused as refused:
-        raise Block(f"No prompt could be made: {refused.message}", "resource") from refused
+        raise Block(f"The prompt cannot be built: {refused.message}", "resource") from refused
 
 
 async def _until_urgent(
     agent: Agent, attempt: Attempt, prompt: Prompt, inbox: Sequence[Message]
 ) -> Produced | list[Message]:
-    """What the agent produced; or the inbox, when something in it stopped the agent."""
+    """Return what the agent produced, or the inbox if an urgent message stopped it."""
     shown = {one.message_id for one in inbox}
     calling = asyncio.create_task(_call(agent, attempt, prompt))
     watching = asyncio.create_task(attempt.mailbox.until_urgent(shown, agent.habits.inbox_seconds))
@@ -101,7 +101,7 @@ async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
             said=[*attempt.said, *attempt.findings],
         )
     except WireRefused as refused:
-        text = f"The task's input makes no envelope: {refused.pointer or '/'}: {refused.message}"
+        text = f"The task's input does not fit into an envelope: {refused.pointer or '/'}: {refused.message}"
         raise Block(text, "spec_gap") from refused
     try:
         log = attempt.log.begin_try(attempt.tries, prompt.text, input_bytes(given)) if attempt.log is not None else None
@@ -115,7 +115,7 @@ async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
         raise
     except StepFailed as failed:
         if failed.code == "spawn_failed":
-            # It is no fault of the task: the runner gives it back and pauses.
+            # Not the task's fault: the runner releases the task and pauses.
             text = f"The agent cannot be started: {failed.message}"
             raise AgentUnavailable(repeatable(text), code="start_failed") from failed
         agent.pauses.worked()

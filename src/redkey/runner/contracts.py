@@ -1,5 +1,7 @@
-"""Output contracts: what a slug in `schema_ref` asks of an output beyond its type. Files in `definitions/contracts/`,
-and in directories of one's own, which come first."""
+"""Output contracts: the JSON Schemas that `schema_ref` of a brief names by slug.
+
+They are files in `definitions/contracts/` and in the user's own directories, which take precedence.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ OutputType = Literal["file", "json", "pr", "message", "report"]
 
 
 class Contract(msgspec.Struct, frozen=True):
-    """One contract: which types of output it is for, and a JSON Schema of what is checked of them."""
+    """One contract: the output types it is for, and the JSON Schema that they must fit."""
 
     slug: str
     title: str
@@ -33,13 +35,13 @@ class Contract(msgspec.Struct, frozen=True):
 
 
 class Contracts:
-    """The contracts that a runner knows, by slug."""
+    """All contracts of a runner, by slug."""
 
     def __init__(self, directories: Sequence[Path] = ()) -> None:
         self._found: dict[str, Contract] = {}
         for directory in (files.root() / FOLDER, *reversed(directories)):
             if not directory.is_dir():
-                raise ConfigRefused(f"{directory} is no directory of contracts")
+                raise ConfigRefused(f"{directory} is not a directory of contracts")
             for path in sorted(directory.glob("*.json")):
                 if not path.name.endswith(".schema.json"):
                     contract = read_contract(path)
@@ -52,7 +54,7 @@ class Contracts:
         return self._found.get(slug)
 
     def problem(self, slug: str | None, kind: str) -> Finding | None:
-        """Why a brief cannot ask for this contract; None when it can."""
+        """Return why a brief cannot use this contract; None if it can."""
         if slug is None:
             return None
         contract = self.get(slug)
@@ -66,20 +68,20 @@ class Contracts:
 
 
 def read_contract(path: Path) -> Contract:
-    """The contract in a file, which bears its slug; ConfigRefused with everything wrong with it."""
+    """Read a contract file, whose name is its slug; ConfigRefused lists what is wrong."""
     try:
         value = decode(path.read_bytes())
     except (OSError, JsonRefused) as cause:
         raise ConfigRefused(f"{path} cannot be read: {cause}") from cause
     findings = compile_schema(f"{FOLDER}/contract.schema.json").findings(value)
     if findings:
-        told = "; ".join(f"{one.pointer or '/'}: {one.message}" for one in findings[:5])
-        raise ConfigRefused(f"{path}: {told}", code="contract_invalid")
+        problems = "; ".join(f"{one.pointer or '/'}: {one.message}" for one in findings[:5])
+        raise ConfigRefused(f"{path}: {problems}", code="contract_invalid")
     contract = msgspec.convert(value, Contract)
     if contract.slug != path.stem:
         raise ConfigRefused(f"{path}: its slug is {contract.slug!r}", code="contract_invalid")
     try:
         contract.checker()
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as cause:
-        raise ConfigRefused(f"{path}: its schema is none: {cause}", code="contract_invalid") from cause
+        raise ConfigRefused(f"{path}: its schema is invalid: {cause}", code="contract_invalid") from cause
     return contract

@@ -1,7 +1,7 @@
-"""What a step costs: dollars that the agent reports, or its tokens by a price table, and the caps on it.
+"""The cost of a step: dollars that the agent reports, or its tokens by a price table; and cost caps.
 
-A model without a price counts its tokens and zero dollars, with a warning: work that is done is never thrown away for
-a missing price. Caps therefore need prices, and a runner with a cap refuses a model that has none.
+For a model without a price, tokens are counted and the cost is zero, with a warning: finished work is never discarded
+for a missing price. So a runner with a cap refuses models without a price.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Price = Annotated[float, msgspec.Meta(ge=0, le=10_000)]
 
 
 class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """US dollars for a million tokens of each kind."""
+    """US dollars per million tokens of each kind."""
 
     input: Price
     output: Price
@@ -38,7 +38,7 @@ class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What was used: US dollars, or the tokens of a model."""
+    """Usage of one call: US dollars, or tokens of a model."""
 
     cost_usd: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
     model: str = ""
@@ -49,7 +49,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class PriceTable:
-    """Prices by model; a dated id of a model has the price of the model."""
+    """Prices by model; a dated model id has the price of its model."""
 
     def __init__(self, rates: Mapping[str, Rates]) -> None:
         self._rates = dict(rates)
@@ -61,11 +61,11 @@ class PriceTable:
         return self._rates.get(model) or self._rates.get(_DATED.sub("", model))
 
     def cost(self, used: Iterable[Usage]) -> float:
-        """US dollars, to a billionth. The tokens of a model without a price count as zero dollars."""
+        """Return US dollars with nine decimals; tokens of models without a price cost nothing."""
         return float(round(sum((self._one(usage) for usage in used), Decimal(0)), 9))
 
     def unpriced(self, used: Iterable[Usage]) -> set[str]:
-        """The models among these that have no price."""
+        """Return the models in this usage that have no price."""
         return {usage.model for usage in used if usage.cost_usd is None and not self.knows(usage.model)}
 
     def _one(self, usage: Usage) -> Decimal:
@@ -88,11 +88,11 @@ Charge = Callable[[Usage, float], None]
 
 
 async def _settled() -> None:
-    """Nothing is to be settled: there is no server."""
+    """Do nothing: there is no server to ask."""
 
 
 class Meter:
-    """Counts what one attempt uses while it runs, so that failed attempts are counted too."""
+    """Counts the usage of one attempt while it runs, so failed attempts are counted too."""
 
     def __init__(
         self,
@@ -101,13 +101,13 @@ class Meter:
         left: Callable[[], float | None] = lambda: None,
         settle: Callable[[], Awaitable[None]] = _settled,
     ) -> None:
-        """`settle` is awaited before each model call: it raises when others have used up a cap that is shared."""
+        """`settle` is awaited before each model call; it raises if a shared cap is used up."""
         self._prices, self._charge, self._left = prices or PriceTable({}), charge, left
         self.settle = settle
         self.used: list[Usage] = []
 
     def add(self, usage: Usage) -> None:
-        """Count usage; StepFailed (`cost_cap`) when it reaches a cap. The usage is counted in any case."""
+        """Count usage, in any case; then raise StepFailed (`cost_cap`) if it reaches a cap."""
         known = self._prices.unpriced(self.used)
         self.used.append(usage)
         for model in self._prices.unpriced([usage]) - known:
@@ -116,7 +116,7 @@ class Meter:
             self._charge(usage, self._prices.cost([usage]))
 
     def add_all(self, used: Iterable[Usage]) -> None:
-        """Count several usages of one call; a cap is judged when all of them are counted."""
+        """Count several usages of one call, then check the caps."""
         reached: StepFailed | None = None
         for usage in used:
             try:
@@ -128,7 +128,7 @@ class Meter:
 
     @property
     def left_usd(self) -> float | None:
-        """What the smallest cap leaves; None without caps."""
+        """Dollars left under the smallest cap; None without caps."""
         return self._left()
 
     @property
@@ -137,7 +137,7 @@ class Meter:
 
 
 def price_table(path: Path | None = None) -> PriceTable:
-    """The table that ships with RedKey, with a file's prices over it."""
+    """Return the price table of RedKey, overridden by the prices in a file."""
     rates = _rates(files.load("definitions/prices.json"), "definitions/prices.json")
     if path is not None:
         try:
@@ -151,7 +151,7 @@ def _rates(value: Any, name: str) -> dict[str, Rates]:
     try:
         return msgspec.convert(value, _Table).models
     except msgspec.ValidationError as cause:
-        raise ConfigRefused(f"{name} is no price table: {cause}") from cause
+        raise ConfigRefused(f"{name} is not a price table: {cause}") from cause
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -159,7 +159,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 def read_usage(data: bytes) -> list[Usage]:
-    """What a program wrote into its usage file: JSON objects, one a line; OutputRefused when it is something else."""
+    """Read a program's usage file, one JSON object per line; OutputRefused if it is anything else."""
     lines = [line for line in data.splitlines() if line.strip()]
     if len(lines) > _USAGE_LINES:
         raise OutputRefused(f"the usage file has more than {_USAGE_LINES} lines", code="usage_invalid")
@@ -170,7 +170,7 @@ def read_usage(data: bytes) -> list[Usage]:
     try:
         return [msgspec.convert(value, Usage) for value in values]
     except msgspec.ValidationError as cause:
-        raise OutputRefused(f"the usage file is wrong: {cause}", code="usage_invalid") from cause
+        raise OutputRefused(f"the usage file is invalid: {cause}", code="usage_invalid") from cause
 
 
 def _line(line: bytes) -> Any:

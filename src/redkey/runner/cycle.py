@@ -1,22 +1,21 @@
 """One task, from the claim to the verdict: brief, agent, artifacts, verification.
 
-The worker of `redkey.client` claims, heartbeats and tells; it calls a `Cycle` with each task and cancels it when the
-lease is lost. What a cycle returns or raises is the verdict:
+The worker of `redkey.client` claims, heartbeats and reports. It calls a `Cycle` with each task and cancels it when the
+lease is lost. What the cycle returns or raises is the verdict:
 
-    proceed, verified       Done, with cost, tries and what the semantic check said
+    proceed, verified       Done, with cost, tries and the result of the semantic check
     proceed, not verified   another try with the findings, then Block verification_fail
-    retry, or no success    Fail: another attempt when the task's policy has one
-    escalate                Block, by what the agent says is in its way, with the messages of its card's rule
+    retry, or no success    Fail: another attempt if the task's policy allows one
+    escalate                Block, with the blocker that the agent names and the messages of its card's rule
     no envelope             another try as above; a program that fails or takes too long is a Fail
-    cannot be begun         Block, before the agent has run
-    agent cannot work now   AgentUnavailable: the runner gives the task back and pauses
+    cannot be started       Block, before the agent has run
+    agent cannot work now   AgentUnavailable: the runner releases the task and pauses
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -27,7 +26,6 @@ from redkey.client.worker import AsyncContext, Block, Done, Fail
 from redkey.errors import (
     AgentUnavailable,
     Finding,
-    MemoryRefused,
     OutputRefused,
     RedKeyError,
     StepFailed,
@@ -52,7 +50,7 @@ from redkey.runner.logs import LoggedEnd, now
 from redkey.runner.mailbox import Mailbox, remarks_on
 from redkey.runner.memory.port import Owner
 from redkey.runner.merging import Conflict
-from redkey.runner.prompt import Remembered
+from redkey.runner.remembering import recall, remember
 from redkey.runner.verify import Named, Work, mechanical, readable
 from redkey.runner.words import brief_summary, repeatable, secrets_said
 from redkey.runner.workplace import Place
@@ -60,20 +58,21 @@ from redkey.wire.legacy import Brief
 
 _log = logging.getLogger("redkey.runner")
 
-# The names of so many runs are remembered.
+# How many names of runs are cached.
 _WORKFLOWS = 1000
 Semantic = Literal["pass", "fail", "skipped"]
 
 
 class Cycle:
-    """The handler of one agent's tasks."""
+    """Handles the tasks of one agent."""
 
     def __init__(self, agent: Agent, rk: RedKey, workspace_id: str) -> None:
         self._agent, self._rk, self._workspace_id = agent, rk, workspace_id
+        self._owner = Owner(workspace_id, agent.slug)
         self._workflows: dict[str, str] = {}
 
     async def __call__(self, ctx: AsyncContext, meter: Meter) -> Done:
-        """Do one task; Block or Fail when it is not done, AgentUnavailable when the agent cannot work now."""
+        """Do one task. Raise Block or Fail if it is not done, AgentUnavailable if the agent cannot work now."""
         brief = self._accept(ctx.task)
         name = f"{ctx.task.task_id}-{ctx.claim_id[-8:]}".lower()
         env, target = brief.env, self._agent.merging.merge_into
@@ -90,7 +89,7 @@ class Cycle:
             raise AgentUnavailable(f"The disk is full: {cause.strerror}", code="start_failed") from cause
 
     async def _logged(self, ctx: AsyncContext, attempt: Attempt) -> Done:
-        """Work on an attempt; of one that fails or is blocked the log and the files are kept."""
+        """Work on an attempt; keep log and files if it fails or is blocked."""
         log = self._agent.logs.open(ctx.task.task_id, ctx.task.attempt, ctx.claim_id)
         attempt.log = log
         try:
@@ -121,7 +120,7 @@ class Cycle:
         return done
 
     def _accept(self, task: Assignment) -> Brief:
-        """The brief, when this runner can hold the work to it; nothing is skipped that it asks for."""
+        """Return the brief; Block if this runner cannot check everything that the brief requires."""
         try:
             brief = brief_of(task, self._workspace_id)
         except WireRefused as refused:
@@ -151,7 +150,7 @@ class Cycle:
             created_at=view.created_at,
             at_first={} if place.shared else await asyncio.to_thread(snapshot, place.directory),
             workflow=await self._workflow(ctx.task),
-            memories=await self._recall(brief),
+            memories=await recall(self._agent, self._owner, brief),
             remarks=await asyncio.to_thread(remarks_on, self._rk, ctx.task.task_id, ctx.answer),
             mailbox=Mailbox(self._rk, ctx.agent_id, self._agent.habits.messages),
             meter=meter,
@@ -170,9 +169,9 @@ class Cycle:
         return self._workflows[task.workflow_id]
 
     async def _try(self, ctx: AsyncContext, attempt: Attempt) -> Done:
-        """Try until the work passes its verification, as often as the agent's habits allow.
+        """Try until the work passes verification, up to the allowed number of tries.
 
-        Work that passes and conflicts with what has landed meanwhile is no failure: it is done anew.
+        Work that passes but conflicts with what has landed meanwhile is done again and costs no try.
         """
         if (done := await landed_before(self._agent, attempt)) is not None:
             return done
@@ -199,13 +198,13 @@ class Cycle:
             attempt.findings = [f"{one.code}: {one.message}" for one in findings]
             _log.info("%s did not pass on try %d (%s)", attempt.task.task_id, attempt.tries, findings[0].code)
             with suppress(RedKeyError):
-                # Only a word to those who watch.
+                # Progress is only information: the work continues without it.
                 await ctx.progress(f"Try {attempt.tries} did not pass its verification ({findings[0].code}).")
-        told = "; ".join(attempt.findings)
-        raise Block(repeatable(f"Not verified after {attempt.tries} tries: {told}"), "verification_fail")
+        findings_text = "; ".join(attempt.findings)
+        raise Block(repeatable(f"Not verified after {attempt.tries} tries: {findings_text}"), "verification_fail")
 
     async def _write(self, attempt: Attempt, produced: Produced) -> Work:
-        """Do what the agent recommends; of work that is to go on, what was written of it."""
+        """Follow the agent's recommendation; return the work if it recommends to proceed."""
         output, task_id = produced.output, attempt.task.task_id
         secrets = secrets_said(output, produced.mail)
         if secrets:
@@ -243,7 +242,7 @@ class Cycle:
         try:
             attempt.meter.add_all(verdict.used)
         except AgentUnavailable:
-            # The work is paid for and judged; the cap keeps this agent from its next task.
+            # The work is paid for and judged; the cap stops the agent before its next task.
             pass
         except StepFailed as cap:
             if verdict.verdict != "pass":
@@ -254,7 +253,7 @@ class Cycle:
         return [Finding("evaluation_failed", "", f"{contract.evaluate} — {why}")], "fail"
 
     async def _announce(self, ctx: AsyncContext, attempt: Attempt, work: Work) -> list[Finding]:
-        """Store every file and say that it is ready; what the server does not take is told to the agent."""
+        """Store and announce every file; a file that the server refuses becomes a finding for the agent."""
         for named in work.named:
             try:
                 await self._store(ctx, attempt, named)
@@ -275,7 +274,8 @@ class Cycle:
 
     async def _done(self, attempt: Attempt, work: Work, semantic: Semantic) -> Done:
         notes = work.output.notes or ()
-        await self._remember(attempt, [attempt.brief.goal, work.output.summary, *notes])
+        texts = [attempt.brief.goal, work.output.summary, *notes]
+        await remember(self._agent, self._owner, attempt.task.task_id, texts)
         stored = [attempt.own[named.file.path] for named in work.named]
         return Done(
             output={"output_ref": stored[0] if stored else None, "artifact_ids": stored},
@@ -285,27 +285,3 @@ class Cycle:
             semantic=semantic,
             attempts=attempt.tries,
         )
-
-    async def _recall(self, brief: Brief) -> list[Remembered]:
-        memories, limit = self._agent.memories, self._agent.habits.memories
-        if memories is None or not limit:
-            return []
-        about = " ".join([brief.goal, *brief.acceptance_criteria])
-        try:
-            found = await asyncio.to_thread(memories.recall, self._owner(), about, limit)
-        except MemoryRefused as refused:
-            _log.warning("nothing is recalled: %s", refused.message)
-            return []
-        return [Remembered(one.text, one.written_at, one.task_id) for one in found]
-
-    async def _remember(self, attempt: Attempt, said: Sequence[str]) -> None:
-        memories, task_id = self._agent.memories, attempt.task.task_id
-        if memories is None:
-            return
-        try:
-            await asyncio.to_thread(memories.remember, self._owner(), "\n".join(said), task_id=task_id)
-        except MemoryRefused as refused:
-            _log.warning("nothing is remembered: %s", refused.message)
-
-    def _owner(self) -> Owner:
-        return Owner(self._workspace_id, self._agent.slug)

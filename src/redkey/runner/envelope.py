@@ -1,9 +1,8 @@
-"""The agent-protocol envelopes of a step (seed 003): the input made from a task, the output read from what came back.
+"""The agent-protocol envelopes of a step (seed 003): build the input from a task, read the output from an answer.
 
-Where in a workflow the agent stands: the feature is what the input says, else the run; the workflow is the plan's
-name, else the queue; the action is what the input says, else the task's id in the plan; the iteration counts how
-often the work was tried, by attempts of the task and by tries within one. Notes of the tasks before travel without
-saying whose they are.
+`feature` comes from the task's input, else it is the run. `workflow` is the plan's name, else the queue. `action` comes
+from the input, else it is the task's id in the plan. `iteration` counts all tries over all attempts. Notes of earlier
+tasks are passed on without their author.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from redkey.errors import JsonRefused, StepFailed, WireRefused
 from redkey.wire.decode import decode
 from redkey.wire.step import SIZE_LIMIT, StepInput, StepOutput, kind_of, read_step_input, read_step_output
 
-# What an input may say for the envelope itself; the rest of it are parameters.
+# Fields of a task's input that set fields of the envelope; all others are parameters.
 _RESERVED = ("feature_id", "action", "paths", "params")
 _NOTES, _NOTE_CHARACTERS = 64, 1000
 _NO_SLUG = re.compile(r"[^a-z0-9_-]+")
@@ -37,9 +36,9 @@ Paths = Mapping[str, str | tuple[str, ...]]
 def step_input(
     task: Assignment, *, workflow: str, paths: Paths | None = None, tries: int = 1, said: Sequence[str] = ()
 ) -> StepInput:
-    """The input of one try at a task; WireRefused when the task's own input makes none.
+    """Build the input of one try; WireRefused if the task's own input does not fit.
 
-    `paths` are those of upstream artifacts, `said` what this try must know beyond the notes of the tasks before.
+    `paths` are those of upstream artifacts, `said` are notes for this try beside those of earlier tasks.
     """
     given = _given(task)
     params, named = given.get("params"), given.get("paths", {})
@@ -61,7 +60,7 @@ def step_input(
 
 
 def _given(task: Assignment) -> dict[str, Any]:
-    """What the run and then the task were given; what is no object is one parameter."""
+    """Merge the inputs of run and task; an input that is not an object becomes one parameter."""
     merged: dict[str, Any] = {}
     for given in (task.workflow_input, task.input):
         if isinstance(given, dict):
@@ -72,7 +71,7 @@ def _given(task: Assignment) -> dict[str, Any]:
 
 
 def _prior(task: Assignment, said: Sequence[str]) -> list[str]:
-    """The notes for this try: what is newest last, and kept when there is not room for all."""
+    """Return the notes for this try, newest last; the oldest are dropped if there are too many."""
     notes = [note for text in task.prior_context for note in read_notes(text)]
     if task.note:
         notes.append(f"An approver sent the attempt before this one back: {task.note}")
@@ -84,17 +83,17 @@ def _short(note: str) -> str:
 
 
 def slug(text: str) -> str:
-    """A name for machines from one for people; empty when nothing is left."""
+    """Turn a title into a slug; empty if no character is usable."""
     return _NO_SLUG.sub("-", text.lower()).strip("-_")[:64]
 
 
 def write_notes(notes: Iterable[str]) -> str:
-    """Notes as one text: a line each, further lines of a note indented."""
+    """Join notes into one text: one line each, further lines of a note indented."""
     return "\n".join("\n  ".join(note.splitlines()) for note in notes)
 
 
 def read_notes(text: str) -> list[str]:
-    """The notes in a text, whoever wrote it: a line each, indented lines go on with the one before."""
+    """Split a text into notes: one per line, indented lines continue the note before."""
     notes: list[str] = []
     for line in text.splitlines():
         if line.startswith("  ") and notes:
@@ -105,16 +104,16 @@ def read_notes(text: str) -> list[str]:
 
 
 def input_bytes(given: StepInput) -> bytes:
-    """An input as an agent gets it."""
+    """Encode an input for the agent."""
     return msgspec.json.encode(given)
 
 
 def read_output(data: bytes) -> StepOutput:
-    """The output envelope in what an agent said: all of it, its last fenced block, or the last object in it.
+    """Find the output envelope in an answer: the whole text, its last fenced block, or the last object in it.
 
-    StepFailed when there is none, with all that is wrong with what comes nearest.
+    StepFailed if there is none; it lists what is wrong with the best candidate.
     """
-    problem = "nothing was handed back"
+    problem = "the answer is empty"
     for candidate in _candidates(data):
         try:
             value = decode(candidate, size_limit=SIZE_LIMIT)
@@ -124,7 +123,7 @@ def read_output(data: bytes) -> StepOutput:
                 problem = f"{refused.message}, in the text that ends with {end!r}"
             continue
         if kind_of(value) != "output":
-            problem = "what was handed back is no output envelope (success, summary, artifacts, recommendation)"
+            problem = "the answer is not an output envelope (success, summary, artifacts, recommendation)"
             continue
         try:
             return read_step_output(value)
@@ -142,7 +141,7 @@ def _candidates(data: bytes) -> Iterable[bytes]:
     blocks = _FENCED.findall(text)
     if blocks:
         yield blocks[-1].strip().encode()
-    # An object that begins a line, the last one first: lines of a log may stand before it and after it.
+    # Try objects that begin a line, the last one first; log lines may come before and after them.
     starts = [found.start() for found in _OBJECT.finditer(text)][-_OBJECTS:]
     for start in reversed(starts):
         try:

@@ -1,9 +1,9 @@
-"""Escalation: what an agent that recommends `escalate` says is in its way, and whom its card's rule sends it to. Pure.
+"""Escalation: turn the output of an agent that recommends `escalate` into a block and messages. Pure.
 
-The envelope has no fields for it, so notes carry them, one `name: value` each: `blocker_type`, `escalation_rule` (the
-number under When to Escalate), `suggested_resolution`, `depends_on` (ids of tasks to wait for). The task is blocked in
-any case, and the server tells those who lift such blocks. A rule adds its own way: `inbox` a question, `exec.gate` the
-request for an approval.
+The envelope has no fields for it, so the agent writes notes of the form `name: value`: `blocker_type`,
+`escalation_rule` (the number under When to Escalate), `suggested_resolution`, `depends_on` (ids of tasks to wait for).
+The task is always blocked, and the server notifies those who lift such blocks. The card's rule can add a message:
+`inbox` a question, `exec.gate` a request for approval.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BLOCKERS: Final = frozenset({"spec_gap", "dependency", "tool_failure", "ambigui
 _TASK = re.compile(r"task_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _DEPENDENCIES: Final = 4
 _FIELD = re.compile(r"([a-z_]+):[ \t]*(.+)", re.DOTALL)
-# Roles that the server tells of a block by itself (seed 000); a copy of the rule's would be a second one.
+# Roles that the server itself notifies of a block (seed 000); the rule would notify them twice.
 _TOLD: Final = {
     "spec_gap": {"ba"},
     "tool_failure": {"infra"},
@@ -45,12 +45,12 @@ class Escalation(msgspec.Struct, frozen=True):
 
 
 def fields(notes: Iterable[str]) -> dict[str, str]:
-    """What notes say as `name: value`, the last of each name."""
+    """Read notes of the form `name: value`; the last one of each name counts."""
     return {found[1]: found[2].strip() for note in notes if (found := _FIELD.fullmatch(note.strip()))}
 
 
 def escalate(output: StepOutput, card: AgentCard | None, task_id: str) -> Escalation:
-    """What follows from an output that recommends to escalate."""
+    """Return the block and messages for an output that recommends to escalate."""
     said = fields(output.notes or ())
     rule = _rule(card, said.get("escalation_rule", ""))
     blocker = said.get("blocker_type", "")
@@ -66,14 +66,14 @@ def escalate(output: StepOutput, card: AgentCard | None, task_id: str) -> Escala
 
 
 def _rule(card: AgentCard | None, number: str) -> EscalationRule | None:
-    """The rule with a number; an agent that names none, or one that is not there, goes the way of its block alone."""
+    """Return the rule with this number; None if the agent names no rule, or an unknown one."""
     if card is None or not number.isascii() or not number.isdecimal() or len(number) > 3:
         return None
     return card.escalation_rules[int(number) - 1] if 0 < int(number) <= len(card.escalation_rules) else None
 
 
 def _default(rule: EscalationRule | None) -> BlockerType:
-    """An agent that does not say what blocks it: what goes to the analysts is a gap, the rest needs an answer."""
+    """Return the blocker type if the agent names none: `spec_gap` for rules to the analysts, else `ambiguity`."""
     return "spec_gap" if rule is not None and role_name(rule.route_to) == "ba" else "ambiguity"
 
 

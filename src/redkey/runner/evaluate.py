@@ -1,7 +1,7 @@
-"""Semantic verification: a contract's `evaluate` sentence, word for word, put to an evaluator with the output.
+"""Semantic verification: an evaluator judges the output by the contract's `evaluate` sentence, passed on word for word.
 
-An evaluator answers with one JSON object, `{"verdict": "pass" | "fail", "reason": "..."}`. Whatever else it answers
-is a failure of the check, never a pass.
+An evaluator answers with one JSON object, `{"verdict": "pass" | "fail", "reason": "..."}`. Any other answer fails the
+check.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _USAGE = "usage.jsonl"
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What an evaluator judges: the sentence of the contract, and the work."""
+    """The input of an evaluator: the sentence of the contract, and the work."""
 
     evaluate: str
     goal: str
@@ -35,7 +35,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether the work passes, why, and what asking used."""
+    """Whether the work passes, why, and the usage of the evaluator."""
 
     verdict: Literal["pass", "fail"]
     reason: str = ""
@@ -54,7 +54,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def read_verdict(answer: bytes, used: Sequence[Usage] = ()) -> Verdict:
-    """The verdict in an answer; nonsense is a failure that says so."""
+    """Read the verdict in an answer; an unreadable answer is a failure."""
     try:
         value: Any = decode(answer.strip(), size_limit=_ANSWER_BYTES)
         said = msgspec.convert(value, _Answer)
@@ -64,7 +64,7 @@ def read_verdict(answer: bytes, used: Sequence[Usage] = ()) -> Verdict:
 
 
 class CommandEvaluator:
-    """A program as an evaluator: the question as JSON on standard input, the verdict on standard output."""
+    """Runs a program as evaluator: the question as JSON on standard input, the verdict on standard output."""
 
     def __init__(
         self, command: str | Sequence[str], *, pass_on: Sequence[str] = (), limits: Limits | None = None

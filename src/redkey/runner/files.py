@@ -1,8 +1,8 @@
-"""Files that an agent wrote in its directory by itself: found, and reconciled with what its envelope declares.
+"""Find the files that an agent wrote in its directory, and reconcile them with the artifacts in its envelope.
 
 A file counts when it is new or changed since the attempt began. Names that begin with a dot, `node_modules` and
-`__pycache__` do not count, and links are never followed. A declared artifact whose file the agent wrote itself is that
-file; when both differ in more than blanks at the end, neither is lost: the agent is told, and tries again.
+`__pycache__` do not count, and links are never followed. If the agent declared an artifact and also wrote its file,
+the file is the artifact. If the two differ in more than trailing whitespace, the agent gets a finding and tries again.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _PASSED_OVER: Final = frozenset({"node_modules", "__pycache__"})
 _INLINE_BYTES: Final = 256 * 1024
 _CHUNK = 1024 * 1024
 
-# path -> size, time of the last change, inode
+# path -> size, modification time, inode
 Snapshot = Mapping[str, tuple[int, int, int]]
 
 
 class Reconciled(msgspec.Struct, frozen=True):
-    """Declared artifacts that are still to be written, and paths of files that are there."""
+    """Declared artifacts that must still be written, and paths of existing files."""
 
     to_write: tuple[StepArtifact, ...]
     files: tuple[str, ...]
 
 
 def snapshot(root: Path) -> Snapshot:
-    """The files of a directory that count."""
+    """Return the files of a directory that count."""
     found: dict[str, tuple[int, int, int]] = {}
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in _PASSED_OVER]
@@ -55,14 +55,14 @@ def snapshot(root: Path) -> Snapshot:
 
 
 def changed(root: Path, before: Snapshot) -> list[str]:
-    """The files that are new or changed since a snapshot."""
+    """Return the files that are new or changed since a snapshot."""
     return sorted(path for path, told in snapshot(root).items() if before.get(path) != told)
 
 
 def reconcile(
     root: Path, declared: Sequence[StepArtifact], wrote: Collection[str], others: Sequence[str]
 ) -> Reconciled:
-    """Match declared artifacts with files: `wrote` are those of this try, `others` all that count beside them."""
+    """Match declared artifacts with files: `wrote` are files of this try, `others` all further files that count."""
     to_write = []
     files = []
     for artifact in declared:
@@ -90,7 +90,7 @@ def _same(root: Path, path: str, content: str) -> bool:
 
 
 def describe(root: Path, path: str) -> Written:
-    """A file that is there, by its hash; OutputRefused when it is too large or leads out of the directory."""
+    """Describe an existing file with its hash; OutputRefused if it is too large or leads out of the directory."""
     digest, size = hashlib.sha256(), 0
     with open_inside(root, path) as file:
         _check_size(path, os.fstat(file.fileno()).st_size)
@@ -107,7 +107,7 @@ def _check_size(path: str, size: int) -> None:
 
 
 def content_of(root: Path, file: Written) -> str | Path:
-    """A file as the client sends it: small text at once, everything else as a stream."""
+    """Return a file's content for the client: small text as a string, everything else as a path to stream."""
     if file.bytes <= _INLINE_BYTES:
         try:
             return read_inside(root, file.path, _INLINE_BYTES).decode()

@@ -1,7 +1,7 @@
-"""A fleet: a process for each agent, started again with growing pauses when it crashes, stopped together.
+"""A fleet: one process per agent; crashed ones restart after growing pauses, and all stop together.
 
-Each process is `redkey run --fleet FILE --agent NAME` and tells what happens as lines of JSON. It stops when its
-standard input ends, so a fleet that dies leaves nobody behind.
+Each process is `redkey run --fleet FILE --agent NAME` and reports events as lines of JSON. It stops when its standard
+input ends, so no process outlives the fleet.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from redkey.runner.run import Told
 
 FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 60.0
-# Who ran so long without a crash begins anew with the shortest pause.
+# After this many seconds without a crash, the pause starts at its shortest again.
 _STEADY_SECONDS: Final = 60.0
 _LINE_BYTES: Final = 1024 * 1024
 
-# What a process ends with whose settings or card cannot be used (EX_CONFIG of sysexits.h): starting it again is no use.
+# Exit code of a process with unusable settings or card (EX_CONFIG of sysexits.h); a restart would not help.
 BROKEN_EXIT: Final = 78
-# So many ends without having been ready, one after the other, are no accident either.
+# An agent that ends this often in a row before it is ready is not restarted either.
 _HOPELESS: Final = 5
 
 State = Literal["starting", "idle", "working", "paused", "restarting", "broken", "stopped"]
 
 
-class Standing(msgspec.Struct):
-    """How one agent of the fleet does."""
+class AgentState(msgspec.Struct):
+    """The state of one agent of the fleet."""
 
     name: str
     state: State = "starting"
@@ -45,12 +45,12 @@ class Standing(msgspec.Struct):
     crashes: int = 0
     cost_usd: float = 0.0
     last: str = ""
-    # Whether the process that runs now, or ran last, got as far as claiming.
+    # Whether the current or last process became ready to claim.
     was_ready: bool = False
 
 
 class Fleet:
-    """Runs the agents of a fleet; `command` gives the command line of one."""
+    """Runs the agents of a fleet; `command` returns the command line of one agent."""
 
     def __init__(
         self,
@@ -61,52 +61,52 @@ class Fleet:
         first_pause_seconds: float = FIRST_PAUSE_SECONDS,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        self.standings = {name: Standing(name) for name in names}
+        self.agents = {name: AgentState(name) for name in names}
         self._command, self._stop_seconds, self._first = command, stop_seconds, first_pause_seconds
         self._changed = changed
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Let every agent finish what it has in hand, then end."""
+        """Stop: every agent may finish its current task."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Run until a stop."""
+        """Run until `stop` is called."""
         async with asyncio.TaskGroup() as group:
-            for standing in self.standings.values():
-                group.create_task(self._keep(standing))
+            for agent in self.agents.values():
+                group.create_task(self._keep(agent))
 
-    async def _keep(self, standing: Standing) -> None:
-        """Keep one agent running until the fleet stops, or until it is clear that it cannot be started."""
+    async def _keep(self, agent: AgentState) -> None:
+        """Keep one agent running until the fleet stops or the agent is broken."""
         pause, hopeless = self._first, 0
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             begun = loop.time()
-            code = await self._once(standing)
+            code = await self._once(agent)
             if self._stopping.is_set():
-                # What an agent that stopped in good order complained of before is no reason of anything.
-                standing.last = standing.last if code else ""
+                # After a clean stop, earlier complaints are not the reason of a failure.
+                agent.last = agent.last if code else ""
                 break
-            hopeless = 0 if standing.was_ready else hopeless + 1
+            hopeless = 0 if agent.was_ready else hopeless + 1
             if code == BROKEN_EXIT or hopeless == _HOPELESS:
-                standing.last = standing.last or f"ended with exit code {code}"
-                self._show(standing, "broken")
+                agent.last = agent.last or f"ended with exit code {code}"
+                self._show(agent, "broken")
                 return
-            standing.crashes += 1
-            standing.last = f"ended with exit code {code}" + (f": {standing.last}" if standing.last else "")
-            self._show(standing, "restarting")
+            agent.crashes += 1
+            agent.last = f"ended with exit code {code}" + (f": {agent.last}" if agent.last else "")
+            self._show(agent, "restarting")
             pause = self._first if loop.time() - begun > _STEADY_SECONDS else pause
             with contextlib.suppress(TimeoutError):
-                # Not together with the others that the same cause brought down.
+                # Random, so that agents that crashed together do not restart together.
                 await asyncio.wait_for(self._stopping.wait(), pause * (0.75 + random.random() / 2))  # noqa: S311
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
-        self._show(standing, "stopped")
+        self._show(agent, "stopped")
 
-    async def _once(self, standing: Standing) -> int:
-        standing.was_ready = False
-        self._show(standing, "starting")
+    async def _once(self, agent: AgentState) -> int:
+        agent.was_ready = False
+        self._show(agent, "starting")
         process = await asyncio.create_subprocess_exec(
-            *self._command(standing.name),
+            *self._command(agent.name),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -114,7 +114,7 @@ class Fleet:
             start_new_session=True,
         )
         stopping = asyncio.create_task(self._stopping.wait())
-        hearing = asyncio.create_task(self._hear(standing, process))
+        hearing = asyncio.create_task(self._hear(agent, process))
         try:
             await asyncio.wait({stopping, hearing}, return_when=asyncio.FIRST_COMPLETED)
             if not hearing.done():
@@ -129,45 +129,45 @@ class Fleet:
             await hearing
         return await process.wait()
 
-    async def _hear(self, standing: Standing, process: asyncio.subprocess.Process) -> None:
-        """Follow what the process tells until it has ended."""
-        await asyncio.gather(self._follow(standing, process.stdout), self._complaints(standing, process.stderr))
+    async def _hear(self, agent: AgentState, process: asyncio.subprocess.Process) -> None:
+        """Read the events of the process until it ends."""
+        await asyncio.gather(self._follow(agent, process.stdout), self._complaints(agent, process.stderr))
         await process.wait()
         if process.stdin is not None:
             process.stdin.close()
 
-    async def _follow(self, standing: Standing, stream: asyncio.StreamReader | None) -> None:
+    async def _follow(self, agent: AgentState, stream: asyncio.StreamReader | None) -> None:
         while stream is not None and (line := await _line(stream)) is not None:
             with contextlib.suppress(msgspec.DecodeError):
-                self._take(standing, msgspec.json.decode(line, type=Told))
+                self._take(agent, msgspec.json.decode(line, type=Told))
 
-    async def _complaints(self, standing: Standing, stream: asyncio.StreamReader | None) -> None:
+    async def _complaints(self, agent: AgentState, stream: asyncio.StreamReader | None) -> None:
         while stream is not None and (line := await _line(stream)) is not None:
-            standing.last = line.decode("utf-8", "replace").strip()[:200] or standing.last
+            agent.last = line.decode("utf-8", "replace").strip()[:200] or agent.last
 
-    def _take(self, standing: Standing, told: Told) -> None:
-        standing.last = told.reason[:200]
-        standing.was_ready = True
+    def _take(self, agent: AgentState, told: Told) -> None:
+        agent.last = told.reason[:200]
+        agent.was_ready = True
         if told.event == "paused":
-            self._show(standing, "paused")
+            self._show(agent, "paused")
             return
         if told.event == "working":
-            standing.task_id, standing.title = told.task_id, told.title
-            self._show(standing, "working")
+            agent.task_id, agent.title = told.task_id, told.title
+            self._show(agent, "working")
             return
-        standing.task_id = standing.title = ""
-        standing.cost_usd += told.cost_usd
+        agent.task_id = agent.title = ""
+        agent.cost_usd += told.cost_usd
         if told.event in ("verified", "failed", "blocked"):
-            setattr(standing, told.event, getattr(standing, told.event) + 1)
-        self._show(standing, "idle")
+            setattr(agent, told.event, getattr(agent, told.event) + 1)
+        self._show(agent, "idle")
 
-    def _show(self, standing: Standing, state: State) -> None:
-        standing.state = state
+    def _show(self, agent: AgentState, state: State) -> None:
+        agent.state = state
         self._changed()
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes | None:
-    """The next line; None at the end. A line that is too long is passed over."""
+    """Return the next line; None at the end. A line that is too long is skipped."""
     while True:
         try:
             return await stream.readuntil(b"\n")
@@ -178,5 +178,5 @@ async def _line(stream: asyncio.StreamReader) -> bytes | None:
 
 
 def own_command(file: str, options: Sequence[str]) -> Callable[[str], Sequence[str]]:
-    """How a fleet starts one of its agents."""
+    """Return the function that builds the command line of one agent."""
     return lambda name: [sys.executable, "-m", "redkey", "run", "--fleet", file, "--agent", name, *options]

@@ -1,4 +1,4 @@
-"""From an envelope and a directory to the work that is verified: artifacts, or commits of a worktree."""
+"""Collect the work of a try from its envelope and directory: artifacts, or commits of a worktree."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from redkey.wire.step_paths import normal
 
 
 def is_coding(attempt: Attempt) -> bool:
-    """Whether commits are the output: a pull request is asked for, or a worktree's task asks for no output at all."""
+    """Return whether commits are the output: for pull requests, and in a worktree for tasks without outputs."""
     contract = attempt.brief.output_contract
     asks_nothing = attempt.task.brief is None and attempt.task.output_contract is None and not attempt.task.outputs
     return attempt.place.clone is not None and (contract.type == "pr" or asks_nothing)
 
 
 async def gather(agent: Agent, attempt: Attempt, output: StepOutput) -> Work:
-    """What a try has produced; OutputRefused when what it declares cannot be taken."""
+    """Collect what a try has produced; OutputRefused if its declared artifacts are not acceptable."""
     if is_coding(attempt):
         return await _commit(agent, attempt, output)
     return await asyncio.to_thread(_collect, attempt, output)
 
 
 async def _commit(agent: Agent, attempt: Attempt, output: StepOutput) -> Work:
-    """Declared artifacts are written and committed with all that the agent left; the notes say branch and commit."""
+    """Write declared artifacts and commit everything; notes name branch and commit."""
     place = attempt.place
     wrote = await asyncio.to_thread(changed, place.directory, attempt.at_try)
     declared = reconcile(place.directory, output.artifacts, wrote, ())
@@ -43,15 +43,15 @@ async def _commit(agent: Agent, attempt: Attempt, output: StepOutput) -> Work:
 
 
 def _collect(attempt: Attempt, output: StepOutput) -> Work:
-    """The artifacts of a try: those that the envelope declares, and files that the agent wrote itself."""
+    """Collect the artifacts of a try: declared ones, and files that the agent wrote."""
     directory, outputs = attempt.place.directory, attempt.task.outputs
     wrote: Sequence[str] = ()
     if attempt.place.shared:
-        # Of a directory that others use too only what is asked for by name is this task's.
+        # In a shared directory only files named like a required output belong to this task.
         others = [path for path in outputs if (directory / path).is_file()]
     else:
         wrote = changed(directory, attempt.at_try)
-        # What the runner wrote for an earlier try counts only when this one says or does so again.
+        # A file that the runner wrote for an earlier try counts only if this try declares or changes it.
         before = {path for path in attempt.own if path not in wrote}
         others = [path for path in changed(directory, attempt.at_first) if path not in before]
     found = reconcile(directory, output.artifacts, wrote, others)

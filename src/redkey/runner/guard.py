@@ -1,16 +1,17 @@
-"""The guard: a small program between the runner and an agent's program, so that nothing of it outlives the runner.
+"""The guard: a small process between the runner and an agent's program; it ends the program when the runner ends.
 
-    python -I -S guard.py CONTROL_FD GRACE_SECONDS ORPHAN_SECONDS AFTER PROGRAM [ARGUMENT...]
+    python -I -S guard.py CONTROL_FD GRACE_SECONDS ORPHAN_SECONDS FINISHES AFTER PROGRAM [ARGUMENT...]
 
-The runner holds the other end of the control pipe. A byte on it asks for a stop: SIGTERM to the process group, and
-after the grace time SIGKILL to everything. Its end means that the runner is gone, however it died: the same, with
-ORPHAN_SECONDS as the grace time, or SIGKILL at once where these are 0.
-On Linux the guard adopts whatever the program leaves behind (PR_SET_CHILD_SUBREAPER), daemons of their own sessions
-too, and the program dies with the guard (PR_SET_PDEATHSIG); elsewhere the process group has to do. The guard ends
-with the program's exit code, 128 + n for signal n, once all of it is gone. AFTER is a command that is run then, its
-words separated by U+001F, or nothing: what a program started through a daemon is ended by it.
+The runner holds the other end of the control pipe. A byte on it requests a stop: SIGTERM to the process group, and
+SIGKILL to everything after the grace time. When the pipe closes, the runner has died: the same happens, with
+ORPHAN_SECONDS as the grace time, or SIGKILL at once if they are 0. If FINISHES is 1, no SIGTERM is sent: the program
+may use the grace time to finish.
+On Linux the guard adopts all orphans of the program (PR_SET_CHILD_SUBREAPER), including daemons in sessions of their
+own, and the program dies with the guard (PR_SET_PDEATHSIG). Elsewhere only the process group is killed. When all
+processes are gone, the guard exits with the program's exit code, or 128 + n for signal n. AFTER is an optional command
+that runs then, its words separated by U+001F; it stops what the program started through a daemon, such as a container.
 
-It is run by itself, without RedKey and without site-packages, because it starts with every step.
+This file runs without RedKey and without site-packages, because a guard starts for every step.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _become(command: list[str], control: int, guard: int) -> None:
-    """In the child: a session of its own, plain signals, dead when the guard is, then the program."""
+    """Run the program in the child: in its own session, with default signals, killed when the guard dies."""
     try:
         os.setsid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != guard:
             os._exit(128 + signal.SIGKILL)
         os.close(control)
-        # Only root has these: as any other user the calls do nothing.
+        # Only root has these capabilities; for other users the calls do nothing.
         for capability in _CAPABILITIES_TO_READ_MEMORY:
             _prctl(_PR_CAPBSET_DROP, capability)
         for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
@@ -64,13 +65,15 @@ def _become(command: list[str], control: int, guard: int) -> None:
 
 
 def _is_there(program: str) -> bool:
-    """False for a program that no folder of the PATH has. A folder that is closed to this user makes the system say
-    "permission denied" of every program that is in no other."""
+    """Return whether a folder of the PATH has the program.
+
+    If this user may not read one of the folders, exec reports "permission denied" for every missing program.
+    """
     return "/" in program or any(os.path.exists(f"{folder}/{program}") for folder in os.get_exec_path())  # noqa: PTH110
 
 
 def _children() -> list[int]:
-    """The living children of the guard, adopted ones too; none where /proc does not tell."""
+    """Return the running children of the guard, including adopted ones; empty without /proc."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listed:  # noqa: PTH123
             return [int(pid) for pid in listed.read().split()]
@@ -87,9 +90,9 @@ def _kill(pid: int) -> None:
 
 
 def _kill_all(program: int) -> None:
-    """Kill the program's group and everything it left behind; killing a parent may hand over more.
+    """Kill the program's group and all its orphans; killing a parent may produce new orphans.
 
-    Whoever is killed here is not buried yet, so its number cannot be another's.
+    A process is reaped only after it was killed, so its pid cannot belong to another process yet.
     """
     _kill(program)
     while True:
@@ -102,12 +105,12 @@ def _kill_all(program: int) -> None:
 
 
 def _ended(program: int) -> int | None:
-    """The program's exit code once it has ended. It is left unburied, to keep its number; who was adopted is buried."""
+    """Return the program's exit code once it has ended. Reap orphans, but not the program, to reserve its pid."""
     for pid in _children():
         if pid != program:
             os.waitpid(pid, os.WNOHANG)
     if not hasattr(os, "waitid"):
-        # Older Pythons on macOS bury whom they ask for.
+        # Older Pythons on macOS have no waitid, and waitpid reaps the program.
         pid, status = os.waitpid(program, os.WNOHANG)
         code = os.waitstatus_to_exitcode(status)
         return None if pid == 0 else code if code >= 0 else 128 - code
@@ -117,7 +120,9 @@ def _ended(program: int) -> int | None:
     return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
 
 
-def _watch(program: int, control: int, wakeup: int, grace_seconds: float, orphan_seconds: float) -> int:
+def _watch(
+    program: int, control: int, wakeup: int, grace_seconds: float, orphan_seconds: float, *, finishes: bool
+) -> int:
     deadline: float | None = None
     watched = [control, wakeup]
     while True:
@@ -134,10 +139,12 @@ def _watch(program: int, control: int, wakeup: int, grace_seconds: float, orphan
             if not os.read(control, 1):
                 if not orphan_seconds:
                     return 128 + signal.SIGKILL
-                # The runner is gone, so nothing more will come on the pipe.
+                # The runner has died: the pipe stays readable and would wake select forever.
                 watched = [wakeup]
                 grace_seconds = orphan_seconds
             deadline = min(deadline or math.inf, time.monotonic() + grace_seconds)
+            if finishes:
+                continue
             try:
                 os.kill(-program, signal.SIGTERM)
             except (ProcessLookupError, PermissionError):
@@ -145,8 +152,9 @@ def _watch(program: int, control: int, wakeup: int, grace_seconds: float, orphan
 
 
 def main() -> int:
+    """Start the program, watch it and the runner, and return the exit code."""
     control, grace_seconds, orphan_seconds = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
-    after, command = sys.argv[4], sys.argv[5:]
+    finishes, after, command = sys.argv[4] == "1", sys.argv[5], sys.argv[6:]
     wakeup, woken = os.pipe()
     for end in (wakeup, woken):
         os.set_blocking(end, False)
@@ -157,11 +165,11 @@ def main() -> int:
     program = os.fork()
     if program == 0:
         _become(command, control, guard)
-    # What the program writes to is its own: only its end may close it.
+    # Close the guard's copies of the streams, so that readers see the end when the program ends.
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
-    code = _watch(program, control, wakeup, grace_seconds, orphan_seconds)
+    code = _watch(program, control, wakeup, grace_seconds, orphan_seconds, finishes=finishes)
     _kill_all(program)
     if after:
         _run_after(after.split("\x1f"))
@@ -169,7 +177,7 @@ def main() -> int:
 
 
 def _run_after(command: list[str]) -> None:
-    """Run a command to its end, for some seconds at most."""
+    """Run a command to its end, with a time limit."""
     try:
         pid = os.posix_spawnp(command[0], command, os.environ)
     except OSError:

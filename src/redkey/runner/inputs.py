@@ -1,7 +1,7 @@
-"""What a step works from, brought into its directory: the artifacts of the tasks before, by name.
+"""Fetch the artifacts of earlier tasks into the directory of a step.
 
-They lie under `.redkey/`, which git is told to leave alone: an agent that commits everything commits its own work only.
-A repository may hold links of that name, so nothing is written through one.
+They go into `.redkey/`, which git ignores, so an agent that commits everything commits only its own work. A repository
+may have links of that name, so nothing is written through a link.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _LARGEST = 1024 * 1024 * 1024
 async def fetch(
     rk: RedKey, task: Assignment, directory: Path, depends_on: Sequence[str] = ()
 ) -> dict[str, str | tuple[str, ...]]:
-    """Fetch what is at the server; the paths by name, and the URIs of what lies elsewhere.
+    """Fetch artifacts from the server. Return paths by name, and the URIs of artifacts that are stored elsewhere.
 
-    A claim tells the artifacts of a plan's tasks; those of tasks outside of plans (`depends_on`) are asked for.
+    The claim of a plan's task lists its artifacts; those of other tasks (`depends_on`) are requested.
     """
     paths: dict[str, str | tuple[str, ...]] = {}
     known = {one.name for one in task.upstream}
@@ -39,7 +39,7 @@ async def fetch(
 
 
 def _made_by(rk: RedKey, task_id: str) -> list[Upstream]:
-    """The artifacts of a task that another one depends on."""
+    """Return the artifacts of a task on which another one depends."""
     return [
         Upstream(
             name=one.name,

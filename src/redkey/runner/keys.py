@@ -1,7 +1,7 @@
-"""The runner's own key: what it does for agents is recorded as `runner:<key>` with the agent named, never as a human's.
+"""The runner's own key: its acts for an agent are recorded as `runner:<key>` with the agent's id, never as a human's.
 
-The key is made once for each server, workspace and `--work` directory, with the scope `runner`, by a key that may make
-keys. Where the runner was given a runner key, or one that may make none, that key is used.
+The key has the scope `runner`. It is created once for each server, workspace and `--work` directory, if the given key
+may create keys. Otherwise the runner uses the given key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FILE: Final = "runner-keys.json"
 
 
 class RunnerKey(msgspec.Struct, frozen=True):
-    """A key of this runner at one server."""
+    """A stored key of this runner for one server."""
 
     url: str
     workspace_id: str
@@ -30,7 +30,7 @@ class RunnerKey(msgspec.Struct, frozen=True):
 
 
 def acting(rk: RedKey, root: Path, workspace_id: str) -> RedKey:
-    """A client under the runner's own key; the given client where its key may make none."""
+    """Return a client with the runner's own key; the given client if its key may not create one."""
     path, url = root / _FILE, rk.settings.shown_url
     known = _read(path)
     for one in known:
@@ -39,7 +39,7 @@ def acting(rk: RedKey, root: Path, workspace_id: str) -> RedKey:
     try:
         made = rk.keys.create(workspace_id, scopes=["runner"], name=f"runner on {socket.gethostname()}"[:100])
     except ApiError as refused:
-        _log.info("the runner acts under the key that it was given (%s)", refused.code)
+        _log.info("the runner uses the key that it was given (%s)", refused.code)
         return rk
     others = [one for one in known if (one.url, one.workspace_id) != (url, workspace_id)]
     _write(path, [*others, RunnerKey(url, workspace_id, made.api_key)])
@@ -47,7 +47,7 @@ def acting(rk: RedKey, root: Path, workspace_id: str) -> RedKey:
 
 
 def _opens(key: RunnerKey, workspace_id: str) -> bool:
-    """False when the key was revoked, or the server is another one under the same address."""
+    """Return whether the key still works: not revoked, and still the same server at this address."""
     with RedKey(key.url, key.api_key) as rk:
         try:
             return any(one.workspace_id == workspace_id for one in rk.workspaces.list())

@@ -1,4 +1,4 @@
-"""Work in worktrees on its way into the repository, as an attempt sees it: landed before, landing, done anew."""
+"""Land the work of an attempt in the repository, and restart the attempt after a conflict."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from redkey.runner.verify import Work, work_with_notes
 from redkey.runner.words import repeatable
 
 _log = logging.getLogger("redkey.runner")
-# How often work may conflict with what has landed before the attempt fails.
+# How many conflicts fail the attempt.
 _CONFLICTS: Final = 20
-# After so many it holds the merge queue until it has landed.
+# After this many conflicts the task holds the merge queue until it has landed.
 _PATIENCE: Final = 3
 
 
 async def landed_before(agent: Agent, attempt: Attempt) -> Done | None:
-    """The end of a task whose work is in the branch already: its runner was killed before it could say so."""
+    """Return the result of a task that has landed already: its runner was killed before it could report that."""
     merging, task_id = agent.merging, attempt.task.task_id
     if merging.merge_into is None or attempt.place.clone is None:
         return None
@@ -43,7 +43,7 @@ async def landed_before(agent: Agent, attempt: Attempt) -> Done | None:
 
 
 async def land(agent: Agent, attempt: Attempt, work: Work) -> Work:
-    """Merge or push work in a worktree, and note where it is now; Conflict when it does not fit any more."""
+    """Merge or push the work of a worktree and note where it is; Conflict if it does not apply any more."""
     merging, place = agent.merging, attempt.place
     if not is_coding(attempt):
         return work
@@ -61,14 +61,14 @@ async def land(agent: Agent, attempt: Attempt, work: Work) -> Work:
 
 
 async def begin_anew(agent: Agent, attempt: Attempt, conflict: Conflict) -> None:
-    """Begin anew at the branch as it is now, with the conflict among what the agent is told."""
+    """Restart the attempt at the current branch, with the conflict in the agent's brief and notes."""
     attempt.conflicts += 1
     if attempt.conflicts > _CONFLICTS:
         raise Fail(repeatable(f"Conflicts {_CONFLICTS} times: {conflict.reason}"), kind="verification")
     merging, base = agent.merging, conflict.base
     patch = await merging.patch(attempt.place, conflict.commit)
     if attempt.conflicts >= _PATIENCE and not attempt.has_turn:
-        # Others land faster than this agent works: from now on they wait for it, and it begins at the last commit.
+        # Others land faster than this agent works: from now on they wait, and it starts at the last commit.
         await attempt.turn.enter_async_context(merging.turn(attempt.place))
         attempt.has_turn = True
         base = await merging.tip(attempt.place)
@@ -80,6 +80,6 @@ async def begin_anew(agent: Agent, attempt: Attempt, conflict: Conflict) -> None
         await asyncio.to_thread(put_file, attempt.place.directory, f"{FOLDER}/previous.patch", [patch])
         attempt.findings.append(f"Your work before the conflict is in {FOLDER}/previous.patch.")
     except OutputRefused as refused:
-        _log.warning("the work before the conflict is not there: %s", refused.message)
+        _log.warning("the work before the conflict could not be kept: %s", refused.message)
     attempt.at_first = await asyncio.to_thread(snapshot, attempt.place.directory)
-    _log.info("%s conflicts with what has landed; it is done anew", attempt.task.task_id)
+    _log.info("%s conflicts with what has landed; it is done again", attempt.task.task_id)

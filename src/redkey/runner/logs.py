@@ -1,11 +1,11 @@
-"""What is kept of attempts that failed or were blocked: prompt, envelopes, output, complaints, and the files.
+"""Logs of attempts that failed or were blocked: prompt, envelopes, output and files.
 
     <work>/logs/<task>/<attempt>-<claim>/end.json              how it ended
                                          try-1/...             prompt.md, input.json, stdout, stderr, transcript.jsonl
                                          files/                the working directory, or changes.patch of a worktree
 
-An attempt that succeeds leaves nothing. The rest is removed after `keep_days`, and the oldest beyond a bound. Logs are
-on the machine of the runner: they may hold what must not be sent elsewhere.
+An attempt that succeeds leaves no log. Logs are removed after `keep_days`, and the oldest when there are too many. They
+stay on the runner's machine, because they may contain data that must not be sent elsewhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger("redkey.runner")
 KEEP_DAYS: Final = 7.0
 _MOST_ATTEMPTS: Final = 200
 _END: Final = "end.json"
-# Files are kept while this share of the disk stays free.
+# Files are kept only while this share of the disk stays free.
 _LEAST_FREE: Final = 0.05
 
 
@@ -49,11 +49,11 @@ class Logs:
         self._root, self._keep_seconds = root / "logs", keep_days * 86400
 
     def open(self, task_id: str, attempt: int, claim_id: str) -> AttemptLog:
-        """A log for one attempt."""
+        """Open the log of one attempt."""
         return AttemptLog(self._root / task_id / f"{attempt}-{claim_id[-8:].lower()}")
 
     def sweep(self) -> int:
-        """Remove what is too old or too much; how many attempts that were."""
+        """Remove logs that are too old or too many; return how many."""
         ends = sorted(self._root.glob(f"*/*/{_END}"), key=_modified, reverse=True)
         oldest = time.time() - self._keep_seconds
         removed = 0
@@ -66,21 +66,26 @@ class Logs:
             removed += 1
         return removed
 
+    def tasks(self, beginning: str) -> list[str]:
+        """The logged tasks whose ids begin like this, with or without `task_`."""
+        wanted = f"task_{beginning.removeprefix('task_').upper()}"
+        return sorted(path.name for path in self._root.glob("task_*") if path.name.startswith(wanted))
+
     def of(self, task_id: str) -> Iterator[tuple[LoggedEnd, Path]]:
-        """The kept attempts at a task, the oldest first."""
+        """Yield the logged attempts of a task, oldest first."""
         for end in sorted((self._root / Path(task_id).name).glob(f"*/{_END}"), key=_modified):
             with contextlib.suppress(msgspec.DecodeError, OSError):
                 yield msgspec.json.decode(end.read_bytes(), type=LoggedEnd), end.parent
 
 
 class AttemptLog:
-    """The log of one attempt. A disk that is full costs the log and nothing else."""
+    """The log of one attempt. A full disk loses the log, never the work."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def begin_try(self, number: int, prompt: str, given: bytes) -> Path | None:
-        """A directory for one try, with what the agent is given."""
+        """Create the directory of one try, with the agent's prompt and input."""
         folder = self.directory / f"try-{number}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -88,12 +93,12 @@ class AttemptLog:
             (folder / "prompt.md").write_text(prompt, encoding="utf-8")
             (folder / "input.json").write_bytes(given)
         except OSError as cause:
-            _log.warning("nothing is logged: %s", cause.strerror)
+            _log.warning("this try is not logged: %s", cause.strerror)
             return None
         return folder
 
     def keep(self, end: LoggedEnd, place: Path | None = None, patch: bytes = b"") -> None:
-        """Keep the log, with the files of the place or what was changed in a worktree."""
+        """Keep the log, with the files of the directory or the patch of a worktree."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             (self.directory / _END).write_bytes(msgspec.json.encode(end))
@@ -109,7 +114,7 @@ class AttemptLog:
             _log.warning("the log of %s is not complete: %s", end.task_id, cause.strerror)
 
     def drop(self) -> None:
-        """The attempt succeeded."""
+        """Remove the log: the attempt succeeded."""
         shutil.rmtree(self.directory, ignore_errors=True)
         with contextlib.suppress(OSError):
             self.directory.parent.rmdir()
@@ -123,5 +128,5 @@ def _modified(path: Path) -> float:
 
 
 def now() -> str:
-    """The time as a log tells it."""
+    """Return the current time as logs write it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

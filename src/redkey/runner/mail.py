@@ -1,7 +1,7 @@
-"""Inbox messages as a runner handles them: what an agent sends, and what unread ones mean for its next task.
+"""Inbox messages: which ones an agent may send, and how their priority affects its next task.
 
-Seed 000's priorities: 1 stops (nothing is taken on until somebody has read it), 2 comes before the next task (it is in
-that task's prompt), 3 informs (it is too, when there is room).
+Priorities of seed 000: 1 stops the agent until the message is read, 2 must be read before the next task (it is in that
+task's prompt), 3 is information (it is in the prompt if there is room).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Recipient = Annotated[str, msgspec.Meta(pattern="^(?:roles\\.|role_|agt_)?[A-Za-
 
 
 class Mail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One message to send; the payload of seed 000's inbox wire."""
+    """One message to send: the payload of seed 000's inbox wire."""
 
     to_agent: Recipient
     subject: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -31,16 +31,16 @@ class Mail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ref_task_id: str | None = None
 
 
-# What an agent may send by itself; blocks and gates come from what it recommends, by its card's rules.
+# Types that an agent may send itself; blocks and gates follow from its recommendation and its card's rules.
 AGENTS_OWN: Final = frozenset({"task.feedback", "status.update", "question", "info"})
 
 
 def read_mail(value: Any) -> Mail:
-    """One message that an agent wants to send; OutputRefused when it is none, or not an agent's to send."""
+    """Read one message of an agent; OutputRefused if it is invalid or of a type that agents may not send."""
     try:
         mail = msgspec.convert(value, Mail)
     except msgspec.ValidationError as cause:
-        raise OutputRefused(f"a message of the outbox is wrong: {cause}", code="outbox_invalid") from cause
+        raise OutputRefused(f"a message of the outbox is invalid: {cause}", code="outbox_invalid") from cause
     if mail.message_type not in AGENTS_OWN:
         text = f"an agent sends {', '.join(sorted(AGENTS_OWN))}; {mail.message_type} follows from recommending escalate"
         raise OutputRefused(text, code="outbox_invalid")
@@ -48,7 +48,7 @@ def read_mail(value: Any) -> Mail:
 
 
 def read_outbox(data: bytes) -> tuple[Mail, ...]:
-    """The messages in an outbox file, one JSON object a line."""
+    """Read an outbox file, one JSON object per line."""
     lines = [line for line in data.splitlines() if line.strip()]
     if len(lines) > OUTBOX_LIMIT:
         raise OutputRefused(

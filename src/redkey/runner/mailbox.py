@@ -1,4 +1,4 @@
-"""An agent's inbox at the server: what is unread, what it has read by running, and what it sends."""
+"""An agent's inbox at the server: read unread messages, mark them as read, send messages."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _READ = 500
 
 
 def remarks_on(rk: RedKey, task_id: str, answer: str = "") -> list[Remark]:
-    """What was said about a task, the newest last: messages but for progress, and the answer to its block."""
+    """Return the messages about a task without progress, newest last, and the answer to its block."""
     said = []
-    # The server lists the oldest first; who says more than this about one task says it elsewhere too.
+    # The server lists the oldest first; a task with more messages shows the last of these.
     for message in islice(rk.tasks.messages(task_id), _READ):
         text = "\n".join(_words(part) for part in message.parts)
         if not message.erased and (message.metadata or {}).get("kind") != "progress" and text.strip():
@@ -36,7 +36,7 @@ def remarks_on(rk: RedKey, task_id: str, answer: str = "") -> list[Remark]:
 
 
 def _words(part: Part) -> str:
-    """A part of a message as people read it."""
+    """Return a part of a message as text."""
     match part:
         case TextPart():
             return part.text
@@ -55,7 +55,7 @@ class Mailbox:
         self._rk, self._agent_id, self._limit = rk, agent_id, limit
 
     async def unread(self) -> list[Message]:
-        """Unread messages, the most urgent first."""
+        """Return unread messages, most urgent first."""
         return await asyncio.to_thread(self._unread)
 
     def _unread(self) -> list[Message]:
@@ -75,28 +75,28 @@ class Mailbox:
         ]
 
     async def until_urgent(self, known: set[str], seconds: float) -> list[Message]:
-        """Wait for a message that stops the work: urgent, and not among those that the agent is shown already."""
+        """Wait for an urgent message that the agent has not been shown yet."""
         while True:
             await asyncio.sleep(seconds)
             try:
                 found = await self.unread()
             except ClientError as failure:
-                _log.warning("the inbox could not be looked at (%s)", failure.code)
+                _log.warning("the inbox could not be read (%s)", failure.code)
                 continue
             if any(one.priority == URGENT and one.message_id not in known for one in found):
                 return found
 
     async def mark_read(self, message_ids: Iterable[str]) -> None:
-        """The agent has run with these in its prompt."""
+        """Mark messages as read after the agent has run with them in its prompt."""
         for message_id in message_ids:
             try:
                 await asyncio.to_thread(self._rk.inbox.read, message_id)
             except ClientError as failure:
-                # It stays unread and is shown once more: better than work that fails for it.
+                # The message stays unread and is shown again; that must not fail the work.
                 _log.warning("%s could not be marked as read (%s)", message_id, failure.code)
 
     async def send(self, mail: Iterable[Mail], task_id: str) -> None:
-        """Send messages in the agent's name; to the humans what is meant for somebody who is not there."""
+        """Send messages in the agent's name; messages to unknown recipients go to the humans."""
         for message in mail:
             try:
                 await self._send(message.to_agent, message, message.subject, task_id)
@@ -110,7 +110,7 @@ class Mailbox:
             "body": repeatable(message.body) if message.body else None,
             "priority": message.priority,
             "message_type": message.message_type,
-            # What an agent refers to may be anything; what it works on is there.
+            # The agent's reference may not exist; its own task does.
             "ref_task_id": task_id,
             "action_required": message.action_required,
             "agent_id": self._agent_id,

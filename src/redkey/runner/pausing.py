@@ -1,9 +1,8 @@
 """Pauses: when a runner must not claim, and why.
 
-A runner whose agent cannot be started pauses longer each time, so that a broken program does not pass through the whole
-queue. A usage limit of an account pauses every runner of the account: those that share the `--work` directory by a file
-there, all others by the server (`shown_pauses.py`). A runner that pauses stays alive at the server and gives its task
-back unharmed.
+If the agent cannot be started, the runner pauses longer each time, so a broken program does not use up the whole queue.
+A usage limit pauses every runner of the account: a file tells those that share the `--work` directory, and the server
+tells all others (`shown_pauses.py`). A paused runner releases its task and stays connected to the server.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _LONGEST_SECONDS: Final = 300.0
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Until when nothing is claimed (Unix seconds), and why; `code` is the kind of reason."""
+    """The end of a pause (Unix seconds) and its reason; `code` is the kind of reason."""
 
     until: float
     reason: str
@@ -32,7 +31,7 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Pauses:
-    """The pauses of one runner. Threads share it."""
+    """The pauses of one runner. Thread-safe."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class Pauses:
         self._failures = 0
 
     def begin(self, away: AgentUnavailable) -> Pause:
-        """Pause because the agent cannot work: until its limit ends, or longer each time."""
+        """Start a pause: until the usage limit ends, or longer after each failure."""
         with self._lock:
             if away.code == "usage_limit" and away.until is not None:
                 pause = Pause(away.until, away.message[:500], away.code)
@@ -62,7 +61,7 @@ class Pauses:
                 return self._own
             current = self._own
             if current is not None and current.until > self._clock():
-                # Tasks that were at work together fail together: that is one failure.
+                # Concurrent tasks fail together; count that as one failure.
                 return current
             seconds = min(self._first_seconds * 2**self._failures, _LONGEST_SECONDS)
             self._failures += 1
@@ -70,22 +69,22 @@ class Pauses:
             return self._own
 
     def learn(self, pause: Pause) -> None:
-        """Take over a usage limit that another runner of the account has met."""
+        """Adopt a usage limit that another runner of the account has reported."""
         with self._lock:
             self._share(pause)
 
     def worked(self) -> None:
-        """The agent could be started: the next failure is the first again."""
+        """Reset the failures: the agent could be started."""
         with self._lock:
             self._failures = 0
 
     def current(self) -> Pause | None:
-        """The pause that holds now, of this runner or of its account."""
+        """Return the current pause of this runner or its account."""
         found = [pause for pause in (self._own, self._shared()) if pause is not None and pause.until > self._clock()]
         return max(found, key=lambda pause: pause.until, default=None)
 
     def seconds(self) -> float:
-        """How long the next claim has to wait."""
+        """Return how many seconds the next claim has to wait."""
         pause = self.current()
         return max(0.0, pause.until - self._clock()) if pause is not None else 0.0
 

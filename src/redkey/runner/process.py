@@ -1,4 +1,4 @@
-"""One run of a program under the guard: bounded in time and output, stopped with everything it started."""
+"""Run a program under the guard, with limits on time and output; stopping it stops everything it started."""
 
 from __future__ import annotations
 
@@ -16,42 +16,44 @@ import msgspec
 from redkey.errors import StepFailed
 
 GUARD: Final = Path(__file__).with_name("guard.py")
-# What of a program's complaints is kept: its end, where the reason stands.
+# How much of standard error is kept: its end, which has the reason.
 COMPLAINT_BYTES: Final = 16 * 1024
 _CHUNK = 64 * 1024
 _PR_SET_DUMPABLE: Final = 4
 
 
 def hide_process() -> None:
-    """Make the memory and the environment of this process unreadable for other programs of the same user.
+    """Make memory and environment of this process unreadable for other programs of the same user.
 
-    The runner has its key in both, and an agent's program runs as the runner's user. Linux only; a process that is
-    not dumpable also writes no core file. The guard drops the capabilities by which a program of root could still read.
+    Both contain the runner's key, and an agent's program runs as the runner's user. This works on Linux only, and the
+    process then writes no core file. The guard drops the capabilities with which root could still read them.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run may take."""
+    """Limits of one run."""
 
     seconds: float = 3600.0
     output_bytes: int = 16 * 1024 * 1024
-    # Between the request to stop and the end by force.
+    # Seconds between the request to stop and the kill.
     grace_seconds: float = 5.0
-    # The same when the runner is gone; 0 is the end by force at once.
+    # The same after the runner has died; 0 kills at once.
     orphan_seconds: float = 0.0
+    # True for a program that must not be interrupted: it is not asked to stop, and has these times to finish.
+    finishes: bool = False
 
 
 class Guarded(msgspec.Struct, frozen=True):
-    """A command that is built from the names of its variables, and one that ends what it leaves to a daemon."""
+    """A command that depends on the names of its variables, and a command that cleans up after it."""
 
     build: Callable[[Iterable[str]], Sequence[str]]
     after: tuple[str, ...] = ()
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a program ended by itself."""
+    """The result of a program that ended by itself."""
 
     code: int
     output: bytes
@@ -67,11 +69,13 @@ async def run(
     limits: Limits | None = None,
     heard: bytearray | None = None,
     log: Path | None = None,
+    held: Sequence[int] = (),
 ) -> Ended:
-    """Run a program to its end. StepFailed when it takes too long or says too much.
+    """Run a program to its end; StepFailed if it exceeds its time or its output limit.
 
-    `heard` gets the output as it comes, and `log` is a directory for `stdout` and `stderr`: both have what a program
-    said until it was stopped. Whoever cancels this gets the cancellation only when all of the program is gone.
+    `heard` gets the output as it arrives, and `log` is a directory for `stdout` and `stderr`; both are also filled when
+    the program is stopped. The program keeps the file descriptors in `held` open, so locks on them last until it
+    ends, also when the runner is killed. A cancellation is raised only after all of the program is gone.
     """
     limits = limits or Limits()
     after: Sequence[str] = ()
@@ -80,7 +84,7 @@ async def run(
     output, complaint = bytearray() if heard is None else heard, bytearray()
     theirs, ours = os.pipe()
     try:
-        process = await _start(command, after, theirs, directory, environment, limits)
+        process = await _start(command, after, (theirs, *held), directory, environment, limits)
     except BaseException:
         os.close(ours)
         raise
@@ -99,13 +103,14 @@ async def run(
 async def _start(
     command: Sequence[str],
     after: Sequence[str],
-    control: int,
+    passed: tuple[int, ...],
     directory: Path,
     environment: Mapping[str, str],
     limits: Limits,
 ) -> asyncio.subprocess.Process:
-    seconds = [str(limits.grace_seconds), str(limits.orphan_seconds)]
-    guarded = [sys.executable, "-I", "-S", str(GUARD), str(control), *seconds, "\x1f".join(after), *command]
+    """Start the guard with the program; the first descriptor that is passed is the guard's control pipe."""
+    how = [str(limits.grace_seconds), str(limits.orphan_seconds), str(int(limits.finishes))]
+    guarded = [sys.executable, "-I", "-S", str(GUARD), str(passed[0]), *how, "\x1f".join(after), *command]
     try:
         return await asyncio.create_subprocess_exec(
             *guarded,
@@ -114,8 +119,8 @@ async def _start(
             stderr=asyncio.subprocess.PIPE,
             cwd=directory,
             env=dict(environment),
-            pass_fds=(control,),
-            # A key press in the runner's terminal is the runner's to pass on.
+            pass_fds=passed,
+            # Ctrl-C in the terminal must reach only the runner.
             start_new_session=True,
         )
     except (OSError, ValueError) as cause:
@@ -141,7 +146,7 @@ async def _attend(
 
 
 async def _give(process: asyncio.subprocess.Process, given: bytes) -> None:
-    """Hand over the input; a program that does not read it may be right."""
+    """Write the input; a program may end without reading it."""
     if process.stdin is None:
         raise AssertionError("a program without a standard input")
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -167,7 +172,7 @@ async def _collect_end(stream: asyncio.StreamReader | None, into: bytearray) -> 
 
 
 async def _stop(process: asyncio.subprocess.Process, control: int) -> None:
-    """Ask the guard to stop what still runs, and wait for it, whatever cancels us meanwhile."""
+    """Ask the guard to stop everything and wait for its end, even while this call is cancelled."""
     if process.returncode is None:
         with contextlib.suppress(OSError):
             os.write(control, b"t")
@@ -184,7 +189,7 @@ async def _stop(process: asyncio.subprocess.Process, control: int) -> None:
 
 
 async def _drained(process: asyncio.subprocess.Process) -> None:
-    """Wait for the end; what is written meanwhile is read and forgotten, or the program would wait for us."""
+    """Wait for the end and discard further output, because a full pipe would block the program."""
     sink = bytearray()
     await asyncio.gather(
         *(_collect_end(stream, sink) for stream in (process.stdout, process.stderr)), return_exceptions=True

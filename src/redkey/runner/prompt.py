@@ -1,8 +1,8 @@
-"""The system prompt of an agent, assembled the same way every time (seed 000): ten parts, in order, always all there.
+"""The system prompt of an agent (seed 000): ten parts, always all of them, in a fixed order.
 
-Pure: everything comes in as values. Whose words stand where, and how they are kept from being more than words, is
-`quoting`'s. A token budget takes memories away first, the least alike first, then inbox messages, the least urgent
-first; nothing else is ever shortened for it, and the prompt says what is missing.
+Pure: all inputs are values. `quoting` keeps foreign text from acting as structure of the prompt. To fit a token budget,
+memories are dropped first, the least similar ones first, then inbox messages, the least urgent first. Nothing else is
+shortened, and the prompt says what is missing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from redkey.runner.skills import Skill
 from redkey.wire.card import AgentCard
 from redkey.wire.legacy import Brief
 
-# Text of strangers is capped where it stands; these are the longest pieces that a model is shown.
+# Longest quotes of foreign text in a prompt, in characters.
 CONTEXT_CHARACTERS: Final = 4000
 MESSAGE_CHARACTERS: Final = 4000
-# A server takes no longer descriptions, so nothing of one is ever left out.
+# The server's limit for descriptions, so a description is never cut.
 DESCRIPTION_CHARACTERS: Final = 1_000_000
 MEMORY_CHARACTERS: Final = 2000
-# A token of English or code has about four bytes; other scripts have more bytes and more tokens.
+# English and code have about four bytes per token; other scripts have more bytes and more tokens.
 _BYTES_A_TOKEN = 4
 
 
@@ -50,7 +50,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """What somebody said about the task, as a prompt shows it."""
+    """A message about the task, as a prompt shows it."""
 
     sender: str
     at: str
@@ -58,7 +58,7 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """What the agent is shown, which messages are in it, and what the budget kept out."""
+    """A prompt, the ids of the messages in it, and what the budget left out."""
 
     text: str
     tokens: int
@@ -78,10 +78,10 @@ def assemble(
     remarks: Sequence[Remark] = (),
     budget_tokens: int | None = None,
 ) -> Prompt:
-    """The prompt of an agent by its card, or by a prose persona where it has no card yet.
+    """Build the prompt of an agent from its card, or from a prose persona if it has no card yet.
 
-    `description` is what the task's author wrote beside the brief, `remarks` what was said about the task since.
-    `memories` come nearest first. PromptRefused when not even what may not be dropped fits the budget.
+    `description` is the text of the task's author, `remarks` are later messages about the task, `memories` are sorted
+    nearest first. PromptRefused if the parts that cannot be dropped exceed the budget.
     """
     ordered = sorted(inbox, key=lambda message: message.priority)
     fixed = [*identity_parts(identity), _skills(skills)]
@@ -104,12 +104,12 @@ def assemble(
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a text takes; never less than one for four bytes."""
+    """Estimate the tokens of a text: one for every four bytes, rounded up."""
     return -(-len(text.encode()) // _BYTES_A_TOKEN)
 
 
 def identity_parts(identity: AgentCard | str) -> list[str]:
-    """Parts 1 to 6. A persona is one piece of prose that stands in for all of them."""
+    """Return parts 1 to 6; a persona is one prose text in place of all of them."""
     if isinstance(identity, str):
         return [demote(identity, 2)]
     rules = (
@@ -172,7 +172,7 @@ def _dropped(memories: Iterable[Remembered], messages: Iterable[Message]) -> Ite
 
 
 def _brief(brief: Brief, outputs: Sequence[str], description: str, remarks: Sequence[Remark]) -> str:
-    """Part 10: the payload of the Brief Wire as people read it, its escalation triggers last."""
+    """Return part 10: the brief as Markdown, with its escalation triggers last."""
     contract, env = brief.output_contract, brief.env
     asked = [f"- type: {contract.type}"]
     if contract.schema_ref:

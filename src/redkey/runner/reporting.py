@@ -1,7 +1,7 @@
-"""What an attempt costs, reported to the server while it runs: after each model call, and before the task is let go.
+"""Report the cost of an attempt to the server while it runs: after each model call, and before the task is released.
 
-So failed, blocked and released attempts are on the ledger too, and the caps of the workspace hold for all runners
-together. A report that cannot be delivered is sent with the next one; a completion names the whole cost in any case.
+So costs of failed, blocked and released attempts are on the ledger too, and caps of the workspace count all runners. A
+report that cannot be delivered is sent with the next one; a completion always has the whole cost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from redkey.runner.cost import Usage
 _log = logging.getLogger("redkey.runner")
 _NO_NAME = re.compile(r"[^A-Za-z0-9._:/@+-]+")
 _NAME_CHARACTERS: Final = 96
-# Models of one report; more of them come with the next one.
+# How many models one report may have; the rest goes into the next one.
 _MODELS: Final = 16
 
 
@@ -33,7 +33,7 @@ class _Total(msgspec.Struct):
 
 
 class Reports:
-    """The reports of one claim."""
+    """Sends the reports of one claim."""
 
     def __init__(self, ctx: AsyncContext) -> None:
         self._ctx, self._pending, self._turn = ctx, dict[str, _Total](), asyncio.Lock()
@@ -43,36 +43,36 @@ class Reports:
 
     @property
     def left_usd(self) -> float | None:
-        """What the caps of the workspace left at the last report; None without caps."""
+        """Dollars left under the workspace's caps at the last report; None without caps."""
         return self._left_usd
 
     def add(self, usage: Usage, usd: float) -> None:
-        """Note what one model call used."""
+        """Add the usage of one model call."""
         total = self._pending.setdefault(_NO_NAME.sub("-", usage.model).strip("-._:/@+")[:_NAME_CHARACTERS], _Total())
         total.usd += Decimal(str(usd))
         total.input_tokens += usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         total.output_tokens += usage.output_tokens
 
     async def settle(self) -> None:
-        """Report, and raise when a cap of the workspace leaves nothing: StepFailed (`cost_cap`) or AgentUnavailable."""
+        """Send a report; raise StepFailed (`cost_cap`) or AgentUnavailable if a cap of the workspace is reached."""
         await self.send()
         if self._left_usd is None or self._left_usd > 0:
             return
         text = f"the workspace's cost cap for one {self._cap} is reached"
         if self._cap in ("task", "workflow"):
             raise StepFailed(text, code="cost_cap")
-        # Only the server knows when there is room again: it is asked after a while.
+        # Only the server knows when the cap allows more; try again after a while.
         raise AgentUnavailable(text, code="cost_cap")
 
     async def send(self) -> None:
-        """Report what is pending; without any, only ask what the caps leave."""
+        """Send pending usage; without any, only ask how much the caps leave."""
         async with self._turn:
             if self._silent:
                 return
             sent = dict(list(self._pending.items())[:_MODELS])
             used = [
                 {
-                    # A program of one's own need not say which model it used.
+                    # A user's program may leave out the model.
                     **({"model": model} if model else {}),
                     "costUsd": float(total.usd),
                     "inputTokens": total.input_tokens,
@@ -85,7 +85,7 @@ class Reports:
                 told = await self._ctx.usage(used)
             except ClientError as failed:
                 self._keep(sent)
-                # A server or a workspace of an earlier version takes no reports; the completion names the cost.
+                # Older servers and workspaces accept no reports; the completion has the cost.
                 self._silent = isinstance(failed, ApiError) and failed.code in ("rules_too_old", "not_found")
                 if not self._silent:
                     _log.warning("the costs of %s are not reported yet: %s", self._ctx.task.task_id, failed.code)

@@ -1,4 +1,4 @@
-"""Repositories that an operator names by `--repo`: a mistyped path is told at the start and not at the first task."""
+"""Check the repositories of `--repo` at the start, so a mistyped path fails before the first task."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from redkey.errors import WorkplaceRefused
 
-# https://host/path, or git's short form of ssh, host:path.
+# https://host/path, or git's short form for ssh, host:path.
 _REMOTE = re.compile(r"[a-z+]+://|[^/]+:")
 
 
 def check_repositories(prefixes: Sequence[str]) -> None:
-    """WorkplaceRefused when a prefix is a path of this machine and leads to no repository."""
+    """Raise WorkplaceRefused if a prefix is a local path without a repository."""
     for prefix in prefixes:
         if not prefix or _REMOTE.match(prefix):
             continue
@@ -25,5 +25,5 @@ def check_repositories(prefixes: Sequence[str]) -> None:
 
 
 def is_clone(repository: Path) -> bool:
-    """Whether a directory is the top of a clone, with a working tree or without."""
+    """Return whether a directory is the top of a clone, bare or with a working tree."""
     return (repository / ".git").exists() or (repository / "HEAD").is_file()

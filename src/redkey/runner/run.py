@@ -1,4 +1,4 @@
-"""Running one agent: the worker of the SDK with a `Cycle` as its handler, and what is told of each task."""
+"""Run one agent: the SDK's worker with a `Cycle` as its handler, and the events that the runner prints."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from redkey.runner.spec import Spec, build
 from redkey.wire.lint import Registry, lint_routes
 
 _log = logging.getLogger("redkey.runner")
-# The tasks of a queue that a runner creates are tried so often, unless they say otherwise.
+# Attempts per task in a queue that the runner creates, unless the task or the workspace's policy says otherwise.
 _ATTEMPTS: Final = 3
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that happened to a task in this runner's hands."""
+    """An event that the runner prints."""
 
     agent: str
     event: str
@@ -50,20 +50,29 @@ Tell = Callable[[Told], None]
 
 
 def run_agent(spec: Spec, rk: RedKey, tell: Tell) -> Tally:
-    """Run an agent until it is stopped; it is registered by its card, and gets the roles that its spec names."""
+    """Register an agent by its card, grant it the roles of its spec, and run it until it is stopped."""
     agent = build(spec)
     removed = agent.workplace.sweep()
     if removed:
-        _log.info("removed %d places of runners that are gone", removed)
+        _log.info("removed %d directories of runners that have ended", removed)
     agent.logs.sweep()
     for finding in _unknown_routes(agent, rk):
         _log.warning("the card's %s: %s; such messages go to the humans", finding.pointer, finding.message)
     workspace_id, agent_id = workspace_of(rk), _registered(agent, rk)
-    # What only an admin may do is done under the key that was given; the work is done under the runner's own.
+    # The given key does what needs an admin; the runner's own key does the work.
     with closing(Connection(rk.settings, rk.policy)) as connection:
-        enlist(SyncSender(connection, rk.policy), agent_id, agent.slug, spec.queue, spec.roles, _ATTEMPTS)
+        attempts = None if _is_set(rk, workspace_id) else _ATTEMPTS
+        enlist(SyncSender(connection, rk.policy), agent_id, agent.slug, spec.queue, spec.roles, attempts)
+    if attempts is not None and rk.queues.get(spec.queue).max_attempts == 1:
+        hint = "tasks of %s are tried once unless they ask for more; for all: redkey queue update %s --max-attempts %d"
+        _log.warning(hint, spec.queue, spec.queue, attempts)
     with acting(rk, Path(spec.work), workspace_id) as own:
         return _work(spec, agent, own, agent_id, workspace_id, tell)
+
+
+def _is_set(rk: RedKey, workspace_id: str) -> bool:
+    """Return whether the workspace has a retry policy; then a new queue sets no attempts of its own."""
+    return rk.workspaces.policy(workspace_id).retry.max_attempts > 1
 
 
 def _work(spec: Spec, agent: Agent, rk: RedKey, agent_id: str, workspace_id: str, tell: Tell) -> Tally:
@@ -83,11 +92,11 @@ def _work(spec: Spec, agent: Agent, rk: RedKey, agent_id: str, workspace_id: str
         pause=shown.seconds,
     )(handler)
     tell(Told(agent.slug, "ready", _now()))
-    return rk.run(grace_seconds=spec.grace_seconds)
+    return rk.run(grace_seconds=spec.grace_seconds, log="quiet")
 
 
 def _registered(agent: Agent, rk: RedKey) -> str:
-    """How the agent is known at the server: the one with its slug, under the card that it has now."""
+    """Register the agent, or update the card of the agent with its slug; return its id."""
     if agent.card is None:
         return agent.slug
     card: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(agent.card))
@@ -100,9 +109,9 @@ def _registered(agent: Agent, rk: RedKey) -> str:
 
 
 def _unknown_routes(agent: Agent, rk: RedKey) -> list[Finding]:
-    """What `redkey card lint --registry` would say of the card's routes, by the agents and roles of the server.
+    """Return the findings of `redkey card lint --registry` on the card's routes, with the server's agents and roles.
 
-    It is no error here: agents of a fleet start together, and the one that is meant may be registered a moment later.
+    They are only warnings: agents of a fleet start together, and the named one may be registered a moment later.
     """
     if agent.card is None or not agent.card.escalation_rules:
         return []
@@ -112,14 +121,14 @@ def _unknown_routes(agent: Agent, rk: RedKey) -> list[Finding]:
 
 
 def workspace_of(rk: RedKey) -> str:
-    """The workspace that the key opens."""
-    for found in rk.workspaces.list():
+    """Return the workspace of the key."""
+    for found in rk.workspaces.list(own=True):
         return found.workspace_id
-    raise ConfigRefused("the key opens no workspace")
+    raise ConfigRefused("the key belongs to no workspace")
 
 
 class _Told:
-    """A handler that tells of what it handles, and gives back what its agent cannot work on now."""
+    """Wraps a cycle: prints events, and releases tasks that the agent cannot work on now."""
 
     def __init__(self, cycle: Cycle, agent: Agent, shown: ShownPauses, tell: Tell) -> None:
         self._cycle, self._agent, self._slug, self._shown, self._tell = cycle, agent, agent.slug, shown, tell
@@ -128,7 +137,7 @@ class _Told:
     async def __call__(self, ctx: AsyncContext) -> Done:
         begun = time.monotonic()
         if (pause := self._agent.pauses.current()) is not None:
-            # Claimed together with the end of the task before, when the pause had begun.
+            # This task was claimed together with the completion of the last one, after the pause had begun.
             raise Release(pause.reason)
         reports = Reports(ctx)
         meter = self._agent.spending.meter(ctx.task.task_id, ctx.task.workflow_id, reports)
@@ -153,7 +162,7 @@ class _Told:
         except AgentUnavailable as away:
             self._agent.pauses.begin(away)
             told("released", reason=away.message)
-            # Before the task is free again: no other runner of the account may take it.
+            # Report the pause before the release, so that no other runner of the account claims the task.
             await asyncio.to_thread(self._shown.seconds)
             raise Release(away.message) from away
         except Block as block:
@@ -170,7 +179,7 @@ class _Told:
 
 
 def _clock(at: float) -> str:
-    """A time as people read it; a pause without an end lasts until the runner is started anew."""
+    """Format a time; a pause without an end lasts until the next start of the runner."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at < 1e11 else "the next start"
 
 

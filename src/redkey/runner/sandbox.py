@@ -1,10 +1,9 @@
-"""A sandbox for programs of agents, by bubblewrap (Linux) or in a container: what they may write and reach.
+"""Sandboxes for agents' programs: bubblewrap (Linux) or a container limits what they can write and reach.
 
-With bubblewrap, everything is read-only but the working directory, the scratch directory of the step, the clone that a
-worktree belongs to, and folders that the operator names. `/tmp` is empty. The runner's own directory and the usual
-homes of credentials are hidden. There is no network, unless the operator wants it: command lines that call their model
-need it. Processes see only each other. A container has the image's files in place of the machine's, and of the machine
-only what may be written.
+With bubblewrap everything is read-only except the working directory, the scratch directory of the step, the clone of a
+worktree, and folders that the operator names. `/tmp` is empty. The runner's own directory and the usual folders of
+credentials are hidden. There is no network unless the operator allows it; command lines that call their model need it.
+Processes see only each other. A container has the files of its image, and only the writable folders of the machine.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from redkey.runner.process import Guarded
 # Folders of the home directory that hold credentials of other programs.
 _HIDDEN: Final = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".config/gcloud", ".config/gh")
 _CLIENTS: Final = ("docker", "podman")
-# Variables that describe this machine, and mean nothing in an image.
+# Variables that describe this machine and have no meaning in an image.
 _OF_THE_MACHINE: Final = frozenset({"PATH", "HOME", "SHELL", "USER", "LOGNAME"})
 
 
 class Sandbox(Protocol):
-    """Wraps commands so that they may write and reach little."""
+    """Wraps commands so that they run with limited access."""
 
     def wrap(self, command: Sequence[str], directory: Path, writable: Sequence[Path] = ()) -> Sequence[str] | Guarded:
-        """The command that runs a command in the sandbox, in a directory that it may write."""
+        """Return the command that runs `command` in the sandbox, with write access to its directory."""
         ...
 
 
 class Bubblewrap:
-    """Wraps commands; `online` lets them use the network. ConfigRefused where bubblewrap is missing or may not work."""
+    """Runs commands in bubblewrap; `online` allows the network. ConfigRefused if bubblewrap does not work here."""
 
     def __init__(self, *, online: bool = False, hidden: Iterable[Path] = (), writable: Iterable[Path] = ()) -> None:
         program = shutil.which("bwrap")
@@ -55,7 +54,7 @@ class Bubblewrap:
             raise ConfigRefused(f"bubblewrap does not work here: {said}", code="sandbox_missing")
 
     def wrap(self, command: Sequence[str], directory: Path, writable: Sequence[Path] = ()) -> list[str]:
-        """The command that runs a command in the sandbox, in a directory that it may write."""
+        """Return the command that runs `command` in the sandbox, with write access to its directory."""
         wrapped = [
             self._program,
             *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -64,7 +63,7 @@ class Bubblewrap:
             *("--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/dev/shm"),  # noqa: S108
         ]
         for path in self._hidden:
-            # A file cannot be covered by an empty directory.
+            # An empty directory cannot hide a file.
             wrapped += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
         places = [] if directory == Path("/") else [directory]
         for path in (*self._writable, *writable, *places):
@@ -73,11 +72,11 @@ class Bubblewrap:
 
 
 class Container:
-    """Runs commands in containers of an image, by docker or podman; ConfigRefused where no engine answers.
+    """Runs commands in containers of an image, with docker or podman; ConfigRefused if no engine answers.
 
-    The root of the container is read-only, the user is the runner's, there are no capabilities and no new ones, and the
-    only folders of the machine are those that may be written. The container is removed by the guard of the program,
-    because it belongs to the engine and outlives its client.
+    The root file system is read-only, the user is the runner's, and there are no capabilities. Of the machine's folders
+    only the writable ones are mounted. The guard removes the container, because it belongs to the engine and outlives
+    its client.
     """
 
     def __init__(self, image: str, *, online: bool = False, writable: Iterable[Path] = ()) -> None:
@@ -93,7 +92,7 @@ class Container:
             raise ConfigRefused(f"the container engine does not answer: {said}", code="sandbox_missing")
 
     def wrap(self, command: Sequence[str], directory: Path, writable: Sequence[Path] = ()) -> Guarded:
-        """A container for one command; its name is known before it runs, so that it can be removed."""
+        """Return the command for one container; its name is chosen here, so that the guard can remove it."""
         name = f"redkey-{secrets.token_hex(8)}"
         places = dict.fromkeys(str(path) for path in (*self._writable, *writable, directory))
 

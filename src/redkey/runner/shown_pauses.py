@@ -1,8 +1,8 @@
-"""The pauses of a runner at the server: its own are shown there, and those of its account are learned from there.
+"""Share pauses through the server: report this runner's own, and learn those of its account.
 
 A runner that meets a usage limit reports it with the label of its account. The server pauses all agents of the account,
-gives them no task until the limit ends, and shows it; their runners, in whatever directory and on whatever machine, ask
-for it and wait.
+gives them no task until the limit ends, and shows the pause. Their runners ask the server and wait, in every directory
+and on every machine.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from redkey.runner.pausing import Pause, Pauses
 _log = logging.getLogger("redkey.runner")
 _PAUSES: Final = frozenset({"usage_limit", "cost_cap", "start_failed"})
 _LONGEST_SECONDS: Final = 31_536_000
-# How often the server is asked whether another runner has met a limit of the account.
+# Seconds between two requests for a limit that another runner of the account has reported.
 _ASK_SECONDS: Final = 5.0
-# Two ends of a pause that are so near are the same: the server knows whole seconds from its own now.
+# Ends of a pause that differ by less are equal: the server counts whole seconds from its own clock.
 _SAME_SECONDS: Final = 3.0
 
 
 class ShownPauses:
-    """The pauses of one runner. Threads share it."""
+    """The pauses of one runner, shown at the server. Thread-safe."""
 
     def __init__(self, pauses: Pauses, rk: RedKey, agent_id: str, account: str, tell: Callable[[Pause], None]) -> None:
         self._pauses, self._rk, self._agent_id, self._account, self._tell = pauses, rk, agent_id, account, tell
-        # A pause that a runner before this one showed has ended with it.
+        # A pause that an earlier runner of this agent has shown ends with its restart.
         self._shown: Pause | None = Pause(0, "")
         self._asked_at = -math.inf
         self._lock = threading.Lock()
 
     def seconds(self) -> float:
-        """How long the next claim has to wait; a pause that begins or ends is shown."""
+        """Return how many seconds the next claim has to wait; report a pause that begins or ends."""
         with self._lock:
             is_due = time.monotonic() >= self._asked_at + _ASK_SECONDS
             if is_due:
@@ -57,7 +57,7 @@ class ShownPauses:
         return self._pauses.seconds()
 
     def _ask(self) -> Pause | None:
-        """Learn of a limit that another runner of the account has reported; the limit that the server knows."""
+        """Ask the server for a limit that another runner of the account has reported, and adopt it."""
         try:
             agent = self._rk.agents.get(self._agent_id)
         except ClientError as failed:
@@ -82,7 +82,7 @@ class ShownPauses:
             _log.warning("the server does not know of the pause: %s", failed.code)
             return
         with self._lock:
-            # Others of the account may be paused, and now this agent is with them.
+            # The account may have a pause already: ask the server again at once.
             self._asked_at = -math.inf
 
 

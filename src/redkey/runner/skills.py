@@ -1,7 +1,7 @@
-"""Skills: Markdown files with front matter, knowledge for a prompt. An agent's own come first, then shared ones.
+"""Skills: Markdown files with front matter that are put into prompts. An agent's own come first, then shared ones.
 
-A skill is `<directory>/<name>.md` or `<directory>/<name>/SKILL.md`. Its front matter holds `name` and `description`
-and nothing that runs. The first directory that has a skill wins; the ones that ship with RedKey come last.
+A skill is `<directory>/<name>.md` or `<directory>/<name>/SKILL.md`. Its front matter has `name` and `description`, and
+nothing in it is executed. The first directory that has a skill wins; RedKey's own skills come last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from redkey.errors import SkillRefused
 from redkey.wire import files
 
-# Skills that every agent gets unless it is told otherwise (seed 000).
+# Skills that every agent gets by default (seed 000).
 SHARED: Final = ("platform-env", "inbox-protocol", "agent-protocol")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _FIELD = re.compile(r"([a-z][a-z_-]*):[ \t]*(.*)")
@@ -24,7 +24,7 @@ _SIZE_LIMIT = 64 * 1024
 
 
 class Skill(msgspec.Struct, frozen=True):
-    """One skill: what it is called, when it helps, and what it says."""
+    """One skill: name, description and text."""
 
     name: str
     description: str
@@ -32,12 +32,12 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 def shipped() -> Path:
-    """The directory of the skills that ship with RedKey."""
+    """Return the directory of RedKey's own skills."""
     return files.root() / "definitions" / "skills"
 
 
 def resolve(names: Iterable[str], directories: Sequence[Path] = ()) -> tuple[Skill, ...]:
-    """The skills with these names, each once; SkillRefused names the first that is nowhere."""
+    """Return the skills with these names, without duplicates; SkillRefused names the first missing one."""
     places = [*directories, shipped()]
     return tuple(_find(name, places) for name in dict.fromkeys(names))
 
@@ -54,7 +54,7 @@ def _find(name: str, places: Sequence[Path]) -> Skill:
 
 
 def read_skill(path: Path, name: str) -> Skill:
-    """The skill in a file, which must bear the name it was looked up by."""
+    """Read a skill file; its front matter must have the expected name."""
     try:
         data = path.read_bytes()
         text = data.decode("utf-8")
@@ -67,7 +67,7 @@ def read_skill(path: Path, name: str) -> Skill:
     if fields.get("name") != name:
         raise SkillRefused(f"{path}: its front matter must say name: {name}", code="skill_name")
     if not body.strip():
-        raise SkillRefused(f"{path}: the skill says nothing", code="skill_empty")
+        raise SkillRefused(f"{path}: the skill has no text", code="skill_empty")
     return Skill(name, fields.get("description", ""), body.strip())
 
 
@@ -79,7 +79,7 @@ def _split(text: str, path: Path) -> tuple[str, str]:
 
 
 def _fields(matter: str, path: Path) -> dict[str, str]:
-    """The scalars of the front matter; an indented line continues the one before, as YAML folds it."""
+    """Parse the fields of the front matter; an indented line continues the one before, as in YAML."""
     fields: dict[str, str] = {}
     last = ""
     for number, line in enumerate(matter.split("\n"), 2):
@@ -88,7 +88,7 @@ def _fields(matter: str, path: Path) -> dict[str, str]:
         found = _FIELD.fullmatch(line)
         if found:
             last = found[1]
-            # `>` and `|` say that the text stands on the lines below.
+            # After `>` or `|` the text is on the following lines.
             fields[last] = "" if found[2].strip() in (">", "|", ">-", "|-") else found[2].strip().strip("\"'")
         elif last and line[:1] in " \t":
             fields[last] = f"{fields[last]} {line.strip()}".strip()

@@ -1,7 +1,7 @@
-"""How an agent is to be run, as it is written down: options of `redkey run`, or a fleet file of several agents.
+"""The settings of an agent: options of `redkey run`, or a fleet file of several agents.
 
-A fleet file is TOML: a table `defaults`, and an `[agents.NAME]` for each, whose settings go before the defaults.
-Unknown settings are refused, because a misspelt limit protects nobody. Paths are relative to the file.
+A fleet file is TOML: a table `defaults`, and a table `[agents.NAME]` for each agent, which overrides the defaults.
+Unknown settings are refused, because a misspelt limit has no effect. Paths are relative to the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from redkey.runner.evaluate import CommandEvaluator, Evaluator
 from redkey.runner.executors.choose import choose, model_of, sandbox_of
 from redkey.runner.executors.command import placed_command
 from redkey.runner.logs import KEEP_DAYS, Logs
-from redkey.runner.memory.port import Memories
+from redkey.runner.memory.opening import open_memories
 from redkey.runner.merging import Merging, read_checks
 from redkey.runner.pausing import Pauses
 from redkey.runner.process import Limits
@@ -43,15 +43,15 @@ _PATH_LISTS = ("skills_dirs", "contracts_dirs", "python_path", "sandbox_write")
 
 
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One agent: who it is, where it works, how it is called."""
+    """All settings of one agent: identity, queue, executor, limits."""
 
     queue: str
-    # An Agent Card, or a file of prose for an agent that has none yet; then it needs a name.
+    # An Agent Card; or a prose file for an agent without a card, which then needs a name.
     card: str | None = None
     persona: str | None = None
     name: Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,31}$")] | None = None
     roles: tuple[str, ...] = ()
-    # How it is called: exactly one of these, or several and `executor` with their names; then the first that is there.
+    # The executor: exactly one of these; or several, listed in `executor`: the first available one is used.
     exec: str | tuple[str, ...] | None = None
     python: str | None = None
     claude_code: bool = False
@@ -60,17 +60,17 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     anthropic: bool = False
     openai: str | None = None
     a2a: str | None = None
-    # Headers that the remote agent gets, `NAME: VALUE`; and where tokens come from, for the client that the variables
-    # A2A_CLIENT_ID and A2A_CLIENT_SECRET name.
+    # Headers for the remote agent, `NAME: VALUE`; and a token endpoint, with the client in the variables
+    # A2A_CLIENT_ID and A2A_CLIENT_SECRET.
     a2a_headers: tuple[str, ...] = ()
     a2a_oauth: str | None = None
     executor: tuple[str, ...] = ()
-    # Whose usage limits it shares; by default the key or login that its executor uses.
+    # The account whose usage limits it shares; by default the key or login of its executor.
     account: Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,31}$")] | None = None
     python_path: tuple[str, ...] = ()
-    # Beginnings of commands that a model may run.
+    # Prefixes of commands that a model may run.
     allowed: tuple[str, ...] = ()
-    # US dollars that may be spent: of one task, or by scope.
+    # Cost cap in US dollars: for one task, or by scope.
     max_cost: Caps | None = None
     # A program, or anthropic:MODEL.
     evaluator: str | None = None
@@ -79,26 +79,30 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     shared_skills: tuple[str, ...] = SHARED
     contracts_dirs: tuple[str, ...] = ()
     prices: str | None = None
-    # Where places, clones and memories are kept; and a directory that all tasks share in place of a place for each.
+    # The directory for working directories, clones and memories; and one working directory shared by all tasks.
     work: str = ".redkey/runner"
     workdir: str | None = None
-    # Prefixes of repository URLs that briefs may name; without any, no worktrees.
+    # Prefixes of repository URLs that briefs may name; without one there are no worktrees.
     repositories: tuple[str, ...] = ()
-    # Commands that work must pass, `NAME=COMMAND`; and where work in worktrees goes: merged into a branch, or pushed.
+    # Commands that the work must pass, `NAME=COMMAND`; then work in worktrees is merged into a branch, or pushed.
     checks: tuple[str, ...] = ()
     merge_into: str | None = None
     push: bool = False
-    # Worktrees belong to the clone on this machine that `repositories` names, in place of one under `work`.
+    # Create worktrees in the local clone that `repositories` names, not in a clone under `work`.
     own_clone: bool = False
-    # Where bubblewrap is installed: without the network or with it; and what may be written beside the directory.
+    # A sandbox without or with network access; further writable directories; and an image to run in containers.
     sandbox: Literal["offline", "online"] | None = None
     sandbox_write: tuple[str, ...] = ()
     sandbox_image: str | None = None
-    # How long logs and files of failed and blocked attempts are kept.
+    # Days that logs and files of failed and blocked attempts are kept.
     keep_days: Annotated[float, msgspec.Meta(ge=0)] = KEEP_DAYS
-    # Names of variables that the agent's program gets beside the usual ones.
+    # Names of further environment variables for the agent's program.
     env: tuple[str, ...] = ()
     memory: Annotated[str, msgspec.Meta(pattern="^(auto|words|off)$")] = "auto"
+    # A PostgreSQL for memories that several machines share (default: a file under `work`); and the least cosine
+    # similarity of a recalled memory (default: the embedder's own).
+    memory_store: Annotated[str, msgspec.Meta(pattern="^postgres(ql)?://")] | None = None
+    memory_floor: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     tries: Count = 2
     concurrency: Count = 1
     lease_seconds: Annotated[int, msgspec.Meta(ge=5, le=86400)] = 60
@@ -133,7 +137,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     @property
     def called(self) -> tuple[str, ...]:
-        """The names of the executors, in the order in which they are tried."""
+        """The names of the executors, in the order they are tried."""
         return self.executor or tuple(name for name in EXECUTORS if self._setting(name) is not None)
 
     @property
@@ -144,15 +148,15 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 def read_spec(settings: Mapping[str, Any]) -> Spec:
-    """The spec in a table of settings; ConfigRefused says which is wrong."""
+    """Read the spec from a table of settings; ConfigRefused names the wrong setting."""
     try:
         return msgspec.convert(dict(settings), Spec)
     except msgspec.ValidationError as cause:
-        raise ConfigRefused(f"the agent's settings are wrong: {cause}") from cause
+        raise ConfigRefused(f"the agent's settings are invalid: {cause}") from cause
 
 
 def read_fleet(path: Path) -> dict[str, Spec]:
-    """The agents of a fleet file by name."""
+    """Read the agents of a fleet file, by name."""
     try:
         value = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as cause:
@@ -162,7 +166,7 @@ def read_fleet(path: Path) -> dict[str, Spec]:
     unknown = value.keys() - {"defaults", "agents"}
     agents = value.get("agents")
     if unknown or not isinstance(agents, dict) or not agents:
-        raise ConfigRefused(f"{path}: a fleet file has [defaults] and [agents.NAME] tables, and nothing else")
+        raise ConfigRefused(f"{path}: a fleet file has only the tables [defaults] and [agents.NAME]")
     fleet: dict[str, Spec] = {}
     for name, settings in agents.items():
         try:
@@ -186,7 +190,7 @@ def _placed(settings: dict[str, Any], directory: Path) -> dict[str, Any]:
 
 
 def load_card(path: str | Path) -> AgentCard:
-    """The Agent Card in a file."""
+    """Read an Agent Card file."""
     try:
         return read_card(decode(Path(path).read_bytes()))
     except OSError as cause:
@@ -196,7 +200,7 @@ def load_card(path: str | Path) -> AgentCard:
 
 
 def identity(spec: Spec) -> tuple[str, AgentCard | str]:
-    """Who the agent is: its slug, and its card or persona."""
+    """Return the agent's slug, and its card or persona."""
     if spec.card is not None:
         card = load_card(spec.card)
         return spec.name or card.identity.slug, card
@@ -207,7 +211,7 @@ def identity(spec: Spec) -> tuple[str, AgentCard | str]:
 
 
 def build(spec: Spec) -> Agent:
-    """The agent that a spec describes; everything that is missing is told now and not at the first task."""
+    """Build the agent of a spec; anything missing is reported now, not at the first task."""
     slug, who = identity(spec)
     contracts = Contracts([Path(place) for place in spec.contracts_dirs])
     check_card(who, contracts)
@@ -242,14 +246,14 @@ def build(spec: Spec) -> Agent:
         logs=Logs(work, keep_days=spec.keep_days),
         pauses=Pauses(work / "pauses", account_of(spec, called)),
         evaluator=_evaluator(spec),
-        memories=memories(spec, work),
+        memories=open_memories(spec, work),
         skills=resolve(names, [Path(place) for place in spec.skills_dirs]),
         habits=Habits(tries=spec.tries, budget_tokens=spec.budget_tokens, inbox_seconds=spec.inbox_seconds),
     )
 
 
 def check_card(who: AgentCard | str, contracts: Contracts) -> None:
-    """ConfigRefused when a card breaks a rule, by the judgement of `redkey card lint`."""
+    """Raise ConfigRefused if `redkey card lint` finds an error in the card."""
     if isinstance(who, str):
         return
     found = [*lint_card(who), *lint_output_types(who, frozenset(contract.slug for contract in contracts))]
@@ -260,7 +264,7 @@ def check_card(who: AgentCard | str, contracts: Contracts) -> None:
 
 
 def _check_priced(spec: Spec, who: AgentCard | str, prices: PriceTable) -> None:
-    """A cap on the cost of a model without a price would never be reached. Claude Code says its cost itself."""
+    """Refuse a cost cap if the model has no price: the cap would never be reached. Claude Code reports its own cost."""
     by_price = {"codex", "gemini", "anthropic", "openai"}.intersection(spec.called)
     if by_price and not prices.knows(model_of(who)):
         text = f"--max-cost needs a price for {model_of(who)!r}: put it into a file for --prices"
@@ -275,14 +279,3 @@ def _evaluator(spec: Spec) -> Evaluator | None:
 
         return AnthropicEvaluator(spec.evaluator.removeprefix("anthropic:"), patience_seconds=spec.lease_seconds)
     return CommandEvaluator(spec.evaluator, pass_on=spec.env)
-
-
-def memories(spec: Spec, work: Path) -> Memories | None:
-    """What the agent remembers by; nothing when it is off."""
-    if spec.memory == "off":
-        return None
-    from redkey.runner.memory import minilm
-    from redkey.runner.memory.sqlite import SqliteMemories
-
-    embedder = minilm.MiniLm() if spec.memory == "auto" and minilm.available() else None
-    return SqliteMemories(work / "memory.sqlite", embedder)

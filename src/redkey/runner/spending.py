@@ -1,20 +1,18 @@
-"""What an agent has spent, kept beside its memories, and the caps on it: by task, by workflow, by day, in all.
+"""Count what an agent has spent, and enforce its caps: per task, workflow, day, and in total.
 
-Counters are in one SQLite file under `--work`, so that caps hold over restarts, over attempts, and over runners that
-share the directory. Every model call is counted when it has ended; the call that reaches a cap is the last.
+Counters are in one SQLite file under `--work`, so caps hold over restarts, attempts, and runners that share the
+directory. Each model call is counted when it ends; the call that reaches a cap is the last one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import sqlite3
 import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -22,17 +20,18 @@ import msgspec
 
 from redkey.errors import AgentUnavailable, ConfigRefused, StepFailed
 from redkey.runner.cost import Meter, PriceTable, Usage
+from redkey.runner.named_sql import statements
 from redkey.runner.reporting import Reports
 
 _log = logging.getLogger("redkey.runner")
 _NANO: Final = 1_000_000_000
 _KEPT_SECONDS: Final = 90 * 86400
-_NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_SQL: Final = Path(__file__).with_name("spending.sql")
 Dollars = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """US dollars that may be spent; what has no cap is None."""
+    """US dollars that may be spent; None is no cap."""
 
     task: Dollars | None = None
     workflow: Dollars | None = None
@@ -43,22 +42,16 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return self != Caps()
 
 
-@cache
-def _statements() -> Mapping[str, str]:
-    parts = _NAMED.split(Path(__file__).with_name("spending.sql").read_text(encoding="utf-8"))
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
 class Spending:
-    """The counters of one agent. Threads share it."""
+    """The counters of one agent. Thread-safe."""
 
     def __init__(self, path: Path, agent: str, prices: PriceTable, caps: Caps | None = None) -> None:
         self._agent, self._prices, self._caps, self._lock = agent, prices, caps or Caps(), threading.Lock()
         self._unwritten: list[dict[str, Any]] = []
         try:
             self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._db.executescript(_statements()["schema"])
-            self._db.execute(_statements()["forget"], {"before": int(time.time()) - _KEPT_SECONDS})
+            self._db.executescript(statements(_SQL)["schema"])
+            self._db.execute(statements(_SQL)["forget"], {"before": int(time.time()) - _KEPT_SECONDS})
         except sqlite3.Error as cause:
             raise ConfigRefused(f"{path} cannot be used to count costs: {cause}") from cause
 
@@ -66,7 +59,7 @@ class Spending:
         self._db.close()
 
     def meter(self, task_id: str, workflow_id: str = "", reports: Reports | None = None) -> Meter:
-        """Counts one attempt at a task, here and by its reports to the server."""
+        """Create the meter of one attempt; it counts here and in the reports to the server."""
         names = {"task": f"{self._agent} {task_id}", "workflow": f"{self._agent} {workflow_id}" if workflow_id else ""}
 
         def charge(usage: Usage, usd: float) -> None:
@@ -81,7 +74,7 @@ class Spending:
         return Meter(self._prices, charge, left, *([reports.settle] if reports is not None else []))
 
     def check(self) -> None:
-        """AgentUnavailable when a cap leaves nothing for any task."""
+        """Raise AgentUnavailable if the cap of the day or the agent is reached."""
         for scope in ("day", "agent"):
             self._judge(scope, self._name(scope, {}))
 
@@ -102,11 +95,11 @@ class Spending:
             self._judge(scope, scopes[scope])
 
     def _write(self) -> None:
-        """Write what is not written yet. A disk that is full keeps it from that, and costs no work: it counts here."""
+        """Write pending counts. If the disk is full, they stay in memory and the work continues."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             for row in self._unwritten:
-                self._db.execute(_statements()["add"], row)
+                self._db.execute(statements(_SQL)["add"], row)
             self._db.execute("COMMIT")
             self._unwritten.clear()
         except sqlite3.OperationalError as cause:
@@ -140,6 +133,6 @@ class Spending:
 
     def _spent(self, scope: str, name: str) -> float:
         with self._lock:
-            row = self._db.execute(_statements()["read"], {"scope": scope, "name": name}).fetchone()
+            row = self._db.execute(statements(_SQL)["read"], {"scope": scope, "name": name}).fetchone()
             waiting = sum(one["usd_nano"] for one in self._unwritten if (one["scope"], one["name"]) == (scope, name))
         return float((row[0] if row else 0) + waiting) / _NANO

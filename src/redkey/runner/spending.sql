@@ -1,4 +1,4 @@
--- What agents of this directory have spent, by scope, in one file. Statements are found by their names.
+-- What the agents of this directory have spent, by scope, in one file. Statements are found by name.
 
 -- name: schema
 CREATE TABLE IF NOT EXISTS spent (
@@ -24,5 +24,5 @@ ON CONFLICT (scope, name) DO UPDATE SET
 SELECT usd_nano FROM spent WHERE scope = :scope AND name = :name;
 
 -- name: forget
--- Tasks, workflows and days that nobody spends on any more; totals of agents and models stay.
+-- Delete old sums of tasks, workflows and days; the totals of agents and models stay.
 DELETE FROM spent WHERE scope IN ('task', 'workflow', 'day') AND updated_at < :before;

@@ -1,6 +1,6 @@
-"""Mechanical verification: what of an output contract can be checked without judgement, before anybody is told of it.
+"""Mechanical verification: check the parts of an output contract that need no judgement, before anything is announced.
 
-Every finding is a sentence that the agent gets back with its next try. Whether the work is good is `evaluate`'s.
+Every finding is a sentence that the agent gets with its next try. `evaluate` judges whether the work is good.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from redkey.wire.step import SIZE_LIMIT, StepOutput
 
 _NO_NAME = re.compile(r"[^a-z0-9._-]+")
 _NAME_CHARACTERS: Final = 32
-# What is longer is not put to an evaluator.
+# Longer text files are not shown to an evaluator.
 _READ_BYTES: Final = 4 * 1024 * 1024
-# Fields of a pull request that notes tell.
+# Fields of a pull request that are read from notes.
 _PR_FIELDS: Final = ("branch", "commit", "url")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A written file under the name that it bears as an artifact."""
+    """A written file and its name as an artifact."""
 
     name: str
     file: Written
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What is verified: what the agent said, what was written, where."""
+    """The work to verify: the agent's output, its files and their directory."""
 
     place: Place
     output: StepOutput
@@ -48,14 +48,14 @@ class Work(msgspec.Struct, frozen=True):
 
 
 def work_with_notes(work: Work, more: Sequence[str]) -> Work:
-    """The work with notes that the runner adds; they replace what the agent says under the same names."""
+    """Add notes of the runner; they replace the agent's notes of the same name."""
     names = {note.partition(":")[0] for note in more}
     kept = [note for note in work.output.notes or () if note.partition(":")[0] not in names]
     return msgspec.structs.replace(work, output=msgspec.structs.replace(work.output, notes=(*kept, *more)))
 
 
 def readable(work: Work) -> dict[str, str]:
-    """The artifacts as an evaluator reads them: text, and a word on what is none."""
+    """Return the artifacts for an evaluator: text, or a description of other files."""
     found = {}
     for one in work.named:
         try:
@@ -66,9 +66,9 @@ def readable(work: Work) -> dict[str, str]:
 
 
 def name_all(written: Sequence[Written], outputs: Sequence[str], files: Sequence[Written] = ()) -> tuple[Named, ...]:
-    """Each file under an output's name where its own name says so, or where there is one of each; else its own name.
+    """Name each file after the output of the same name; a single file after the only output; others by themselves.
 
-    `written` are those that the envelope declares, `files` those that the agent wrote beside them.
+    `written` are declared in the envelope, `files` are other files of the agent.
     """
     every = [*written, *files]
     stems = {name for file in every for name in (PurePosixPath(file.path).name, PurePosixPath(file.path).stem)}
@@ -89,7 +89,7 @@ def name_all(written: Sequence[Written], outputs: Sequence[str], files: Sequence
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, or the first of its kind that is free."""
+    """Return the name, with a number if it is taken."""
     name = name[-_NAME_CHARACTERS:].lstrip(".-_") or "file"
     number = 1
     found = name
@@ -102,7 +102,7 @@ def _free(name: str, taken: set[str]) -> str:
 async def mechanical(
     work: Work, contract: OutputContract, contracts: Contracts, outputs: Sequence[str] = ()
 ) -> list[Finding]:
-    """Everything that keeps an output from meeting its contract; an empty list when it does."""
+    """Return everything in which an output breaks its contract; an empty list if it meets it."""
     found = await asyncio.to_thread(lambda: [*_present(work, outputs), *_stored(work)])
     if contract.output_ref_required and contract.type != "pr" and not work.named:
         found.append(Finding("output_missing", "/artifacts", "a stored output is required, and there is no artifact"))
@@ -129,7 +129,7 @@ def _present(work: Work, outputs: Iterable[str]) -> Iterator[Finding]:
 
 
 def _stored(work: Work) -> Iterator[Finding]:
-    """What was written is still there and still the same."""
+    """Check that all written files still exist unchanged."""
     for one in work.named:
         try:
             there = describe(work.place.directory, one.file.path)
@@ -141,7 +141,7 @@ def _stored(work: Work) -> Iterator[Finding]:
 
 
 def _document(work: Work, contract: OutputContract, outputs: Sequence[str]) -> tuple[Any, list[Finding]]:
-    """What a contract's schema is held against, and what is wrong with it already."""
+    """Return the value that a contract's schema checks, and findings that come before that."""
     if contract.type == "message" or (contract.type == "report" and not work.named):
         return _sized({}, work.output.summary, contract, "/summary")
     if not work.named:
@@ -179,7 +179,7 @@ def _sized(
 def _counted(
     about: dict[str, Any], count: int, contract: OutputContract, pointer: str = "/artifacts/0"
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """Judge the length of an output; of a binary file its bytes count as characters."""
+    """Check the length of an output; bytes of a binary file count as characters."""
     if count < contract.min_length:
         said = f"the output has at least {contract.min_length:,} characters; this has {count:,}"
         return about, [Finding("output_short", pointer, said)]
@@ -187,11 +187,11 @@ def _counted(
 
 
 async def _pull_request(work: Work) -> tuple[dict[str, str], list[Finding]]:
-    """A branch and a commit on it, in the worktree, grown from where the work began."""
+    """Check the branch and the commit of a pull request: both exist and descend from the base."""
     said = {name: text for name, text in fields(work.output.notes or ()).items() if name in _PR_FIELDS}
     branch, commit = said.get("branch", ""), said.get("commit", "")
     if not work.place.base:
-        return said, [Finding("pr_no_worktree", "", "a pull request needs a git worktree; this directory is none")]
+        return said, [Finding("pr_no_worktree", "", "a pull request needs a git worktree; this directory is not one")]
     if not _REF.fullmatch(branch) or not re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", commit):
         text = "say in notes which: `branch: NAME` and `commit: FULL ID`"
         return said, [Finding("pr_unnamed", "/notes", text)]
@@ -213,5 +213,5 @@ async def _pull_request(work: Work) -> tuple[dict[str, str], list[Finding]]:
         if (await git(*arguments, within=work.place.directory, check=False)).code:
             return said, [Finding(code, "/notes", text)]
     if commit == work.place.base:
-        return said, [Finding("pr_nothing", "/notes", "the commit is the base itself: nothing was committed")]
+        return said, [Finding("pr_nothing", "/notes", "the commit is the base itself, so nothing was committed")]
     return said, []

@@ -1,4 +1,4 @@
-"""Words of agents on their way to the record: bounded, and without secrets, which are named and never repeated."""
+"""Clean texts of agents before they are recorded: limit their length and refuse secrets, without repeating a secret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REASON_CHARACTERS = 4000
 
 
 def repeatable(text: str) -> str:
-    """A reason to record: an agent's words, or that they cannot be repeated."""
+    """Return an agent's text as a reason to record; replace it if it may contain a secret."""
     secret = secret_in(text)
     if secret is not None:
         return f"What was said looks like it holds a secret ({secret}); it is not repeated here."
@@ -23,7 +23,7 @@ def repeatable(text: str) -> str:
 
 
 def secrets_said(output: StepOutput, mail: Iterable[Mail]) -> list[Finding]:
-    """Secrets in what an agent says of its work; files are the server's to judge, by what their queue allows."""
+    """Find secrets in an agent's output and messages. The server checks files, by the rules of their queue."""
     return [
         Finding("secret_detected", pointer, f"this looks like a secret ({secret}); send a reference to it instead")
         for pointer, text in _said(output, mail)
@@ -40,7 +40,7 @@ def _said(output: StepOutput, mail: Iterable[Mail]) -> Iterator[tuple[str, str]]
 
 
 def brief_summary(text: str) -> str:
-    """A summary of at most as many words as a completion may have."""
+    """Cut a summary to the number of words that a completion may have."""
     if words(text) <= SUMMARY_WORDS:
         return text
     parts = text.split()

@@ -1,7 +1,7 @@
-"""Where a step works: a directory of its own for each claim, plain or a git worktree, made and removed by the runner.
+"""Working directories: the runner creates and removes one for each claim, empty or a git worktree.
 
-A killed runner leaves its directory behind. Each is guarded by a locked file beside it, so the next runner on the same
-root can tell what nobody uses any more, and removes it.
+A killed runner leaves its directories behind. Each has a locked file beside it, so the next runner on the same root
+recognises unused directories and removes them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,14 @@ from redkey.runner.process import Ended, Limits, run
 from redkey.runner.repositories import is_clone
 from redkey.wire.step_paths import resolve_inside
 
-# A git that is asked to stop removes its lock files; one that is killed leaves them, and the repository takes no more
-# work until somebody removes them.
+# Git removes its lock files when it gets SIGTERM. A killed git leaves them, and the repository is blocked until they
+# are removed by hand.
 _GIT_LIMITS: Final = Limits(seconds=600.0, output_bytes=1024 * 1024, orphan_seconds=5.0)
-# No prompts, no settings of the machine, no hooks, and only transports that fetch and do not execute.
+# An interrupted push may change the files of a checked-out branch without moving the branch.
+PUSH_LIMITS: Final = Limits(
+    seconds=600.0, output_bytes=1024 * 1024, grace_seconds=60.0, orphan_seconds=60.0, finishes=True
+)
+# No prompts, no settings of the machine, no hooks, and only transports that run no commands.
 _GIT_ENVIRONMENT: Final[Mapping[str, str]] = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -41,7 +45,7 @@ _GIT_ENVIRONMENT: Final[Mapping[str, str]] = {
     "GIT_CONFIG_KEY_0": "core.hooksPath",
     "GIT_CONFIG_VALUE_0": os.devnull,
     "LC_ALL": "C",
-    # Whoever commits in a worktree is an agent, and not the user of this machine.
+    # Commits in a worktree are made by an agent, not by the user of this machine.
     "GIT_AUTHOR_NAME": "RedKey agent",
     "GIT_AUTHOR_EMAIL": "agent@redkey.invalid",
     "GIT_COMMITTER_NAME": "RedKey agent",
@@ -50,16 +54,16 @@ _GIT_ENVIRONMENT: Final[Mapping[str, str]] = {
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A directory to work in; of a worktree also the branch made for it and the commit that it grew from."""
+    """A working directory; for a worktree also its branch and the commit it started from."""
 
     directory: Path
     base: str = ""
     branch: str = ""
-    # Of a worktree: where it was fetched from, the clone that it belongs to, and the branch that it began at.
+    # For a worktree: the URL it was fetched from, its clone, and the branch it started from.
     url: str = ""
     clone: Path | None = None
     target: str = ""
-    # What must be writable beside the directory: the worktree that it is a folder of, and its clone.
+    # Further writable directories: the worktree, if `directory` is a folder of it, and its clone.
     beside: tuple[Path, ...] = ()
     # Whether the clone is the user's own.
     own_clone: bool = False
@@ -68,14 +72,14 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def top(self) -> Path:
-        """The worktree whose folder the directory is; else the directory itself."""
+        """The top of the worktree, or the directory itself."""
         return self.beside[0] if self.beside else self.directory
 
 
 class Workplace:
-    """Makes places under one root. `repositories` are the prefixes of URLs that may be cloned; none, no clones.
+    """Creates working directories under one root. `repositories` are prefixes of URLs that may be cloned.
 
-    With `own_clone` worktrees of a repository on this machine belong to it, and not to a clone under the root.
+    With `own_clone`, worktrees of a local repository belong to it and not to a clone under the root.
     """
 
     def __init__(
@@ -88,7 +92,7 @@ class Workplace:
     ) -> None:
         local = [str(Path(one).resolve()) if one and Path(one).is_dir() else one for one in repositories]
         self._root, self._repositories, self._shared = root, tuple(local), shared
-        # A repository on this machine is the one of tasks that name none.
+        # Tasks that name no repository use the local one.
         self._default = next((one for one in local if one and is_clone(Path(one))), None)
         try:
             (root / "places").mkdir(parents=True, exist_ok=True)
@@ -97,14 +101,14 @@ class Workplace:
         except OSError as cause:
             raise WorkplaceRefused(f"{root} cannot be used: {cause.strerror}") from cause
         if shared is not None and not shared.is_dir():
-            raise WorkplaceRefused(f"{shared} is no directory")
+            raise WorkplaceRefused(f"{shared} is not a directory")
         self._root = root.resolve()
         self._own_clone = own_clone
         if own_clone and self._default is None:
             raise WorkplaceRefused("--own-clone needs a --repo that is a clone on this machine", code="clone_missing")
 
     def sweep(self) -> int:
-        """Remove the places of runners that are gone; how many there were."""
+        """Remove the directories of runners that have ended; return how many."""
         removed = 0
         clones = [*(self._root / "repositories").glob("*.git")]
         clones += [Path(self._default)] if self._own_clone and self._default else []
@@ -123,9 +127,9 @@ class Workplace:
     async def place(
         self, name: str, repository: str | None = None, *, within: str | None = None, target: str | None = None
     ) -> AsyncIterator[Place]:
-        """A place for one claim, gone when the block ends.
+        """Create a working directory for one claim, and remove it when the block ends.
 
-        Of a worktree `within` is the folder to work in, and `target` the branch to begin at; else the default branch.
+        For a worktree, `within` is the folder to work in and `target` the branch to start from (default: its HEAD).
         """
         if self._shared is not None:
             head = await git("rev-parse", "--verify", "--quiet", "HEAD", within=self._shared, check=False)
@@ -144,14 +148,14 @@ class Workplace:
                     try:
                         directory.mkdir()
                     except OSError as cause:
-                        raise WorkplaceRefused(f"{directory} cannot be made: {cause.strerror}") from cause
+                        raise WorkplaceRefused(f"{directory} cannot be created: {cause.strerror}") from cause
                     yield Place(directory)
             finally:
                 await asyncio.shield(asyncio.to_thread(self._remove, directory))
                 if clone is not None:
                     await asyncio.shield(git("worktree", "prune", within=clone, check=False))
                     if self._own_clone:
-                        # Only a branch that has nothing of its own; work stays where the user finds it.
+                        # This deletes only a branch without commits of its own, so no work is lost.
                         await asyncio.shield(git("branch", "-d", f"redkey/{name}", within=clone, check=False))
 
     def _remove(self, directory: Path) -> None:
@@ -170,7 +174,7 @@ class Workplace:
         async with locked_in_thread(lock):
             if not (clone / "config").exists():
                 await self._git("init", "--quiet", "--bare", str(clone))
-            # The same names for what the agent commits by itself.
+            # Commits that the agent makes itself get the same name.
             await self._git("config", "user.name", "RedKey agent", within=clone)
             await self._git("config", "user.email", "agent@redkey.invalid", within=clone)
             head = (await self._git("ls-remote", "--symref", url, "HEAD", within=clone)).output.decode()
@@ -188,7 +192,7 @@ class Workplace:
         return Place(directory, base, branch, url, clone, target, beside=(directory, clone))
 
     async def _own_worktree(self, directory: Path, branch: str, url: str, target: str | None) -> Place:
-        """A worktree of the user's own clone, from a branch as it is there."""
+        """Create a worktree of the user's own clone, from its current local branch."""
         repository = Path(url)
         target = target or (await git("symbolic-ref", "--short", "HEAD", within=repository)).output.decode().strip()
         found = await git("rev-parse", "--path-format=absolute", "--git-common-dir", within=repository)
@@ -204,7 +208,7 @@ class Workplace:
 
 
 def may_clone(url: str, prefixes: Sequence[str]) -> bool:
-    """Whether one of the prefixes admits this URL. A prefix matches whole path segments; an empty one matches all.
+    """Return whether a prefix allows this URL. A prefix matches whole path segments; an empty one matches all.
 
     A URL with `.` or `..` in its path is refused, because it may lead out of its prefix.
     """
@@ -218,60 +222,62 @@ def may_clone(url: str, prefixes: Sequence[str]) -> bool:
     return False
 
 
-async def git(*arguments: str, within: Path, check: bool = True) -> Ended:
-    """Run git without the settings, hooks and prompts of anybody."""
+async def git(
+    *arguments: str, within: Path, check: bool = True, limits: Limits = _GIT_LIMITS, held: Sequence[int] = ()
+) -> Ended:
+    """Run git without the settings, hooks and prompts of the machine and its user."""
     environment = {**_GIT_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath), "HOME": str(within)}
     if "SSH_AUTH_SOCK" in os.environ:
         environment["SSH_AUTH_SOCK"] = os.environ["SSH_AUTH_SOCK"]
     try:
-        ended = await run(["git", *arguments], directory=within, environment=environment, limits=_GIT_LIMITS)
+        ended = await run(["git", *arguments], directory=within, environment=environment, limits=limits, held=held)
     except StepFailed as failed:
         raise WorkplaceRefused(f"git {arguments[0]}: {failed.message}", code="git_failed") from failed
     if check and ended.code and os.strerror(errno.ENOSPC) in ended.complaint:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if check and ended.code:
         said = ended.complaint.strip().splitlines()
-        text = f"git {arguments[0]} ended with {ended.code}: {said[-1][:300] if said else 'it said nothing'}"
+        text = f"git {arguments[0]} ended with {ended.code}: {said[-1][:300] if said else 'no message'}"
         raise WorkplaceRefused(text, code="git_failed")
     return ended
 
 
 @contextlib.contextmanager
-def _locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Hold a lock on a file; the kernel lets go of it when the process ends, however it ends."""
+def _locked(path: Path, *, wait: bool) -> Iterator[int]:
+    """Hold a lock on a file; the kernel releases it when every process with the descriptor has ended."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-# Tasks of this process wait for each other here, in order: only one of them takes a thread to wait for other processes.
+# Tasks of this process wait here in order, so only one thread at a time waits for other processes.
 _QUEUES: Final[dict[tuple[int, Path], asyncio.Lock]] = {}
 
 
 @contextlib.asynccontextmanager
-async def locked_in_thread(path: Path) -> AsyncIterator[None]:
-    """Hold a lock that another runner may have for a while, without standing still."""
+async def locked_in_thread(path: Path) -> AsyncIterator[int]:
+    """Hold a lock that another runner may have for a while, without blocking the event loop; its descriptor."""
     queue = _QUEUES.setdefault((id(asyncio.get_running_loop()), path), asyncio.Lock())
     async with queue:
         lock = _locked(path, wait=True)
         entering = asyncio.ensure_future(asyncio.to_thread(lock.__enter__))
         try:
-            await asyncio.shield(entering)
+            descriptor = await asyncio.shield(entering)
         except asyncio.CancelledError:
-            # The thread cannot be stopped: what it gets is given back.
+            # The thread cannot be stopped: release the lock when it gets it.
             entering.add_done_callback(lambda done: done.exception() or lock.__exit__(None, None, None))
             raise
         try:
-            yield
+            yield descriptor
         finally:
             lock.__exit__(None, None, None)
 
 
 def _folder(worktree: Path, within: str | None) -> Path:
-    """The folder of a worktree that a brief wants to be worked in."""
+    """Return the folder of a worktree that the brief names."""
     if not within:
         return worktree
     try:
@@ -279,5 +285,5 @@ def _folder(worktree: Path, within: str | None) -> Path:
     except WireRefused as refused:
         raise WorkplaceRefused(f"worktree_path {within[:200]!r}: {refused.message}", code=refused.code) from refused
     if not folder.is_dir():
-        raise WorkplaceRefused(f"worktree_path {within[:200]!r} is no directory of the repository")
+        raise WorkplaceRefused(f"worktree_path {within[:200]!r} is not a directory of the repository")
     return folder

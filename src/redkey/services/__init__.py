@@ -1,1 +1,1 @@
-"""The one write path (coordinator), queries, timers, subscriptions, fsck. Adapters come in through ports."""
+"""The write path (coordinator), queries, timers, subscriptions and fsck. Adapters are passed in through ports."""

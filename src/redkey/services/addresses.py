@@ -1,7 +1,7 @@
-"""Which hosts and addresses a server may call because a stranger asked it to.
+"""Which hosts and addresses a server may call when the URL comes from an untrusted caller.
 
-Pure: a URL is taken apart once and written again from its parts, so that what was checked is what is used. The
-call itself is `safe_fetch`'s.
+Pure: a URL is split once and built again from its parts, so that the checked URL is the one that is used. The request
+itself is made by `safe_fetch`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Address = IPv4Address | IPv6Address
 _URL_LIMIT = 2048
 _HOST_LIMIT = 253
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-# Python calls these global, but what is behind them may be this machine or this network: addresses that carry
-# another address inside, and relays into networks that carry one.
+# Python calls these addresses global, but they may lead to this machine or this network: addresses that embed another
+# address, and relays into networks that embed one.
 _TUNNELS = (
     IPv4Network("192.88.99.0/24"),
     IPv6Network("::/96"),
@@ -37,7 +37,7 @@ _TUNNELS = (
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A URL in its parts: what is asked of whom. `host` is a name in ASCII, or an address without brackets."""
+    """A URL in its parts. `host` is an ASCII name, or an address without brackets."""
 
     scheme: str
     host: str
@@ -47,19 +47,19 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def address(self) -> Address | None:
-        """The address that the host is, when it is one."""
+        """Return the host as an address, if it is one."""
         return ip_address(self.host) if ":" in self.host or self.host[-1].isdigit() else None
 
     @property
     def authority(self) -> str:
-        """Host and port as the Host header says them."""
+        """Return host and port as the Host header has them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         default = 443 if self.scheme == "https" else 80
         return host if self.port == default else f"{host}:{self.port}"
 
     @property
     def resource(self) -> str:
-        """What is asked for: path and query."""
+        """Return the request target: path and query."""
         return f"{self.path}?{self.query}" if self.query else self.path
 
     @property
@@ -68,13 +68,13 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def is_origin(self) -> bool:
-        """Whether the URL names a site and nothing on it."""
+        """True if the URL names a site and no path on it."""
         return self.path == "/" and not self.query
 
 
 def read_target(url: str) -> Target:
-    """The parts of a URL; FetchRefused when two programs could read it differently, or it is no web address."""
-    # A backslash, a space or a control character is where parsers disagree about the host.
+    """Split a URL into its parts; FetchRefused if it is not a web URL, or if two parsers could read it differently."""
+    # Parsers disagree about the host if there is a backslash, a space or a control character.
     if len(url) > _URL_LIMIT or not re.fullmatch(r"[!-\[\]-~]+", url):
         raise _refuse("a URL is at most 2,048 printable ASCII characters without spaces and backslashes")
     try:
@@ -88,7 +88,7 @@ def read_target(url: str) -> Target:
     if "@" in parts.netloc:
         raise _refuse("a URL with credentials is not fetched")
     if not host or "%" in parts.netloc:
-        raise _refuse("the host is a plain name or address")
+        raise _refuse("the host must be a plain name or address")
     if port == 0:
         raise _refuse("the port is not one that can be called")
     return Target(
@@ -101,7 +101,7 @@ def _host(host: str) -> str:
     if ":" in host:
         return str(_address(host))
     labels = host.split(".")
-    # Resolvers read 2130706433, 0177.0.0.1, 127.1 and 0x7f.1 as addresses; here a number is an address in full.
+    # Resolvers read 2130706433, 0177.0.0.1, 127.1 and 0x7f.1 as addresses; only the full dotted form is accepted here.
     if labels[-1].isdigit() or re.fullmatch(r"0x[0-9a-f]*", labels[-1]):
         return str(_address(host))
     if len(host) > _HOST_LIMIT or not all(_LABEL.fullmatch(label) for label in labels):
@@ -121,7 +121,7 @@ def _refuse(text: str) -> FetchRefused:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is on the public internet and nowhere else."""
+    """True if an address is on the public internet and nowhere else."""
     if not address.is_global or address.is_multicast or address.is_reserved or address.is_link_local:
         return False
     return not any(address.version == network.version and address in network for network in _TUNNELS)

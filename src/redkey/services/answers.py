@@ -1,13 +1,13 @@
-"""Kept answers: what was answered under an idempotency key and cannot be told again from the ledger.
+"""Kept replies: those sent under an idempotency key that cannot be made again from the ledger.
 
-Most replies follow from the records of their request, and a repeat is told from these. A reply that nothing records
-(there was no task, the caller holds it already, nothing changed) or that shows the state of its moment is kept as it
-was sent: as a row beside the ledger, made durable before anybody is answered. It is kept as long as the ledger's own
-window: a day, and at most so many a workspace. After that the row says only that the key was used, so that it is never
-taken for a new one.
+Most replies follow from the records of their request, and a repeat is answered from these. Some do not: nothing was
+recorded (there was no task, the caller holds it already, nothing changed), or the reply shows a state at one moment.
+These are kept as they were sent: as a row beside the ledger, durable before anyone gets the reply. They are kept as
+long as the ledger's own window: a day, and up to a limit for each workspace. After that the row only says that the key
+was used, so that the key never counts as new.
 
-A row is read only where one may be: in workspaces that had some before this process came, and once another process
-has written; else memory knows all keys.
+A row is read only if there may be one: in workspaces that had rows before this process started, and after another
+process has written. Otherwise memory knows all keys.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from redkey.reducers.world import IDEMPOTENCY_LIMIT, IDEMPOTENCY_NANOSECONDS
 _KEPT, _ERASED = "kept", "erased"
 _COUNTER = "answers/kept"
 _PAGE = 500
-# Keys that memory knows; beyond them rows are read.
+# Keys that memory knows; rows are read for older ones.
 _KNOWN = 50_000
-# How many old answers expire with each new one.
+# How many old replies expire with each new one.
 _EXPIRED = 4
 
 
 class KeptAnswer(msgspec.Struct, frozen=True):
-    """A reply as it was sent, to the request whose path and body have this hash."""
+    """A reply as it was sent, and the hash of the path and body of its request."""
 
     body: str
     status: int
@@ -42,14 +42,14 @@ class KeptAnswer(msgspec.Struct, frozen=True):
 
 @final
 class KeepAnswer(msgspec.Struct, frozen=True):
-    """A command of the server itself: keep this answer under the key of its request."""
+    """A command of the server itself: keep this reply under the key of its request."""
 
     idem: str
     answer: KeptAnswer
 
 
 class AnsweredBefore(Exception):
-    """A unit found the answer that was given under the request's key: there is nothing left to do."""
+    """Raised in a unit that found the reply stored under the request's key: the request is done."""
 
     def __init__(self, kept: KeptAnswer) -> None:
         super().__init__("answered before")
@@ -57,7 +57,7 @@ class AnsweredBefore(Exception):
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer as its row has it; without a reply it was erased, without the hash of a body it has expired."""
+    """A kept reply as its row has it. Without a reply it was erased; without a body hash it has expired."""
 
     body: str
     at: int = 0
@@ -72,24 +72,24 @@ _USED = _encode(StoredAnswer(""))
 
 
 class _TopicAnswers:
-    """What is known of the kept answers of one topic; only the unit of the topic that runs may use it."""
+    """What memory knows of the kept replies of one topic; only the topic's running unit may use it."""
 
     __slots__ = ("is_alone", "keys", "others")
 
     def __init__(self, others: int, *, is_alone: bool) -> None:
-        # The keys that this process has kept answers under; whether others cannot have kept any.
+        # The keys that this process has kept replies under, and whether other processes cannot have kept any.
         self.keys: set[str] = set()
         self.others, self.is_alone = others, is_alone
 
 
 class Answers:
-    """The kept answers of one store, as the coordinator asks for them inside its units."""
+    """The kept replies of one store, as the coordinator reads them inside its units."""
 
     def __init__(self) -> None:
         self._topics: dict[str, _TopicAnswers] = {}
 
     def find(self, unit: Unit, topic: str, idem: str, body: str) -> KeptAnswer | None:
-        """The answer that was given under a key before; Refused when it was to another request."""
+        """Return the reply that was sent under a key before; Refused if it was to another request."""
         known = self._topics.get(topic)
         if known is None:
             is_alone = not unit.rows(topic, ANSWER, limit=1)
@@ -99,7 +99,7 @@ class Answers:
         return None if known.is_alone and idem not in known.keys else kept_answer(unit, topic, idem, body)
 
     def keep(self, unit: Unit, topic: str, command: KeepAnswer, now: int) -> KeptAnswer:
-        """Keep an answer; the one that was kept first counts."""
+        """Keep a reply; if there is one already, the first one stays."""
         answer = command.answer
         before = self.find(unit, topic, command.idem, answer.body)
         if before is not None:
@@ -115,12 +115,12 @@ class Answers:
         return answer
 
     def forget(self, topic: str) -> None:
-        """A unit that may have kept something in the topic has failed: look again."""
+        """Forget what memory knows of a topic: a unit that may have kept something there has failed."""
         self._topics.pop(topic, None)
 
 
 def kept_answer(reader: Reader, topic: str, idem: str, body: str) -> KeptAnswer | None:
-    """The answer that a row keeps; Refused when it was to another request, was erased, or has expired."""
+    """Return the reply of a row; Refused if it was to another request, was erased, or has expired."""
     row = reader.row(topic, ANSWER, idem)
     if row is None:
         return None
@@ -135,13 +135,13 @@ def kept_answer(reader: Reader, topic: str, idem: str, body: str) -> KeptAnswer 
 
 
 def answer_erased() -> Refused:
-    """The request was answered, and what the answer showed is not to be shown any more."""
+    """Return the refusal of a request whose reply must not be shown any more."""
     detail = "This request was answered before, and content that its answer may have shown was erased since."
     return Refused(410, "answer_erased", detail)
 
 
 def erase_answers(unit: Unit, topic: str) -> None:
-    """Content was erased, and an answer may have shown it: keep that there was one, and nothing of it."""
+    """Remove the replies that may show erased content; the rows still say that there was one."""
     while rows := unit.rows(topic, ANSWER, _KEPT, limit=_PAGE):
         unit.put_rows(topic, [_erased(row) for row in rows])
 
@@ -152,7 +152,7 @@ def _erased(row: Row) -> Row:
 
 
 def _expire_old(unit: Unit, topic: str, now: int) -> int:
-    """Let a few answers go that are out of the window, and keep their keys; how many."""
+    """Remove a few replies that are out of the window but not their keys; return how many."""
     count = dict(unit.counters(topic, _COUNTER)).get(_COUNTER, 0)
     oldest = [row for listed in (_ERASED, _KEPT) for row in unit.rows(topic, ANSWER, listed, limit=_EXPIRED)]
     surplus = max(0, count + 1 - IDEMPOTENCY_LIMIT)
@@ -161,6 +161,6 @@ def _expire_old(unit: Unit, topic: str, now: int) -> int:
         for index, row in enumerate(sorted(oldest, key=lambda row: row.position))
         if index < surplus or row.position <= now - IDEMPOTENCY_NANOSECONDS
     ]
-    # In no list: nothing looks for them but a request with their key.
+    # The row is in no list: only a request with its key looks for it.
     unit.put_rows(topic, [Row(ANSWER, key, _USED) for key in old])
     return len(old)

@@ -1,9 +1,9 @@
-"""Backups: what one holds, said in a manifest, and how a restored one goes on.
+"""Backups: the manifest that lists what a backup holds, and how a restored log continues.
 
-A backup is a data directory of one moment with a manifest beside it. What was recorded after that moment is not in
-it, so a restored ledger is another history than the one that was lost: it goes on in the next epoch, says so on
-each topic, and signs under a new origin. A witness sees a new tree where it would otherwise see a fork.
-Copying files is the store's: `Place.take_backup` of `redkey.stores.opening`.
+A backup is a copy of a data directory at one moment, with a manifest beside it. It lacks what was recorded after that
+moment, so a restored ledger has another history than the lost one. It therefore continues in the next epoch, records
+that on each topic, and signs under a new origin: a witness sees a new tree, not a fork. The store copies the files:
+`Place.take_backup` of `redkey.stores.opening`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from redkey.errors import BackupRefused, JsonRefused
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.note import encode_base64
 from redkey.ledger.ports import Reader, SequencedStore, Unit
+from redkey.services.anchors import forget_anchors
 from redkey.services.log_facts import EPOCH, Log, note_facts, read_log, workspace_of
 from redkey.services.signing import WITNESSED, forget_signers
 from redkey.wire.decode import decode
@@ -60,7 +61,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def describe(reader: Reader, taken_at: str, files: dict[str, File], *, keys: bool) -> Manifest:
-    """The manifest of a backup of this store."""
+    """Create the manifest of a backup of this store."""
     log = read_log(reader)
     topics = [_state(reader, topic) for topic in reader.topics()]
     identity = (None, None) if log is None else (log.log_id, log.epoch)
@@ -75,7 +76,7 @@ def _state(reader: Reader, topic: str) -> TopicState:
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """A manifest from its bytes; BackupRefused when it is none, or of a newer format."""
+    """Read a manifest; BackupRefused if the bytes are not a manifest, or its format is newer."""
     try:
         document = decode(data, size_limit=_MANIFEST_LIMIT)
         newer = isinstance(document, dict) and document.get("format") not in (None, FORMAT)
@@ -87,7 +88,7 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def compare(manifest: Manifest, found: Iterable[tuple[str, File]]) -> list[str]:
-    """What differs between a manifest and the files that are there, one sentence each."""
+    """List the differences between a manifest and the files in the backup, one sentence each."""
     missing = dict(manifest.files)
     wrong = []
     for name, file in found:
@@ -100,7 +101,7 @@ def compare(manifest: Manifest, found: Iterable[tuple[str, File]]) -> list[str]:
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """A topic that goes on: the origin under which it is signed from now on."""
+    """A restored topic: the origin under which it is signed from now on."""
 
     topic: str
     records: int
@@ -108,14 +109,14 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 def begin_epoch(store: SequencedStore, epoch: int | None, *, keys: bool) -> list[Restored]:
-    """Let a restored store go on in a new epoch, by default the next, with a record on each topic that says so.
+    """Start a new epoch of a restored store, by default the next one, with a record on each topic.
 
-    Without its keys the log gets new signers; the old ones are retired on the record when it next signs.
+    If its keys were not restored, the log gets new signers; the old ones are recorded as retired when it next signs.
     """
     with store.write_store() as unit:
         before = read_log(unit)
         if before is None:
-            # Nothing was ever signed, so nobody was shown a history that this could contradict.
+            # Nothing was ever signed, so nobody has seen a history that this one could contradict.
             return []
         log = Log(before.log_id, before.epoch + 1 if epoch is None else epoch)
         if log.epoch <= before.epoch:
@@ -140,13 +141,14 @@ def _go_on(unit: Unit, topic: str, before: Log, log: Log) -> Restored | None:
     payload = _restored(unit, topic, log.epoch, before.origin(workspace_id))
     wire_id = derived_id(workspace_id, payload.TYPE, f"e{log.epoch}")
     note_facts(unit, topic, [Draft(payload, where, where, wire_id=wire_id)])
-    # Receipts of the new epoch go by its own checkpoints.
+    # Receipts of the new epoch use its own checkpoints.
     unit.put_fact(topic, WITNESSED + topic, "")
+    forget_anchors(unit, topic)
     return Restored(topic, unit.head(topic).sequence - 1, log.origin(workspace_id))
 
 
 def _restored(reader: Reader, topic: str, epoch: int, origin: str) -> LedgerRestored:
-    """Tells of the last tree that the old epoch signed; where it signed none, of the tree that is there."""
+    """Return the last tree that the old epoch signed; if it signed none, the tree of the restored records."""
     last: Sequence[tuple[int, bytes]] = reader.checkpoints(topic, 1)
     if last:
         checkpoint = open_checkpoint(last[0][1])[0]

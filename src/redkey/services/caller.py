@@ -1,6 +1,6 @@
-"""The caller: who asks, in which workspace, under which idempotency key; and the way from a use case to the ledger.
+"""The caller of a request: who asks, in which workspace, under which idempotency key; and its way to the ledger.
 
-Every door makes one for a request and hands it to a use case (`redkey.services.use_case`).
+Every interface (API, A2A, MCP, bus) creates one for each request and passes it to a use case (`use_case`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from redkey.commands.command import Command
 from redkey.commands.decision import KEY_EXPIRED, KEY_REUSED, Refused
 from redkey.ledger import content
 from redkey.ledger.ports import Content, Unit
+from redkey.ledger.secrets import find_secret
 from redkey.services.answers import AnsweredBefore
 from redkey.services.keys import Principal
 from redkey.services.means import Means
@@ -30,12 +31,13 @@ from redkey.shapes.operation import Operation
 from redkey.wire.envelope import wire_of
 from redkey.wire.events import Ref
 from redkey.wire.ids import event_id
+from redkey.wire.validate import MESSAGE_LIMIT, WIRE_TOO_LARGE
 
-# What is larger is worked on beside the event loop.
+# Larger bodies are processed beside the event loop.
 LARGE_BYTES = 16 * 1024
-# How long it rests after each step while several workspaces write, in times of the step.
+# How long it pauses after each step while several workspaces write, as a multiple of the step.
 _REST = 2
-# Stands in a command whose content is yet to come, or was recorded before.
+# A placeholder in a command for content that does not exist yet, or was recorded before.
 NO_CONTENT = Ref(bytes=0, sha256="")
 
 T = TypeVar("T")
@@ -43,59 +45,63 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Pending(msgspec.Struct, Generic[T_co], frozen=True, gc=False):
-    """A command to be recorded, and how its outcome becomes the reply.
+    """A command to record, and the function that makes its outcome the reply.
 
-    The reply is made inside the unit, at the command's place, and given once the unit is durable.
+    The reply is made inside the unit, at the command's place, and sent once the unit is durable.
     """
 
     command: Command
     reply: Callable[[Outcome, Place], T_co]
     contents: tuple[Content, ...] = ()
     wait_seconds: float = 0
-    # Tells the commands of a batch apart.
+    # The part of a batch that this command is.
     part: str = ""
-    # Another workspace than the caller's own, for operators.
+    # The workspace of the command, if it is not the caller's own; for operators.
     topic: str = ""
+    # Extensions of this part of a batch; None takes the caller's.
+    extensions: dict[str, Any] | None = None
 
 
-# What a use case may give: its reply, or how to come to it.
+# What a use case may return: its reply, or a way to get it.
 Result: TypeAlias = T | Pending[T] | Coroutine[Any, Any, T | Pending[T]]
 
 
 class Caller:
-    """Who asks, and under which key."""
+    """A caller, and the idempotency key of its request."""
 
-    # Known once a door has authenticated the request.
+    # Set once the request is authenticated.
     actor: Actor
     principal: Principal
     topic: str
-    # How large the request is.
+    # The size of the request in bytes.
     body_bytes = 0
     _idem = _body_hash = ""
-    # True when the reply tells something that the records of the request do not.
+    # True if the reply shows something that the records of the request do not.
     is_unrecorded = False
+    # Extensions of the request: stored on its wire, and returned with its event.
+    extensions: dict[str, Any] | None = None
 
     def __init__(self, means: Means) -> None:
         self.means = means
 
     def authenticated(self, principal: Principal) -> None:
-        """Act for the holder of a key or token."""
+        """Set the holder of the key or token."""
         self.actor, self.topic, self.principal = principal.actor, principal.topic, principal
 
-    # Requests that are sent again under their key.
+    # Repeated requests.
 
     def identify(self, operation: Operation, key: str, target: bytes, body: bytes) -> None:
-        """Bind the request to its idempotency key: who asks, for which operation, with what."""
+        """Bind the request to its idempotency key: caller, operation and body."""
         scope = f"{operation.method} {operation.path}"
         self.is_unrecorded = operation.repeats == "bytes"
         self._idem = sha256(f"{self.actor.key_id}\n{scope}\n{key}".encode()).hexdigest()[:32]
-        # The path is part of what is asked for: the same key for another task is another request.
+        # The path is part of the request: the same key for another task is another request.
         self._body_hash = sha256(target + b"\n" + body).hexdigest()[:16]
 
     def explain_reuse(self, refused: Refused, ids: Collection[str]) -> Refused:
-        """Tell a key that was used at another path from one that was used with another body.
+        """Return the refusal of a reused key: it was used at another path, or with another body.
 
-        `ids` are the parameters of this path: the record of the first request names its own.
+        `ids` are the parameters of this path; the record of the first request has its own.
         """
         done = self.means.coordinator.peek(self.topic).done.get(self._idem)
         if refused.code != KEY_REUSED or done is None:
@@ -110,35 +116,45 @@ class Caller:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The hashes of the request's idempotency key and body; empty when it came without a key."""
+        """Return the hashes of the request's idempotency key and body; empty if it came without a key."""
         return self._idem, self._body_hash
 
     @property
     def is_repeat(self) -> bool:
-        """True when this request was recorded before: its answer is on the ledger already."""
+        """True if this request was recorded before: its reply follows from the ledger."""
         return bool(self._idem) and self._idem in self.means.coordinator.peek(self.topic).done
 
     def answers_beside_records(self, refused: Refused) -> None:
-        """The reply tells that one part of a batch was refused, which is not on the ledger.
-
-        A part whose key has expired was done with its batch: then the whole batch is refused.
-        """
+        """Keep the reply, because a part of a batch was refused. A part with an expired key refuses the whole batch."""
         if refused.code == KEY_EXPIRED:
             raise refused
         self.is_unrecorded = True
 
     def take(self, outcome: Outcome, part: str = "") -> Outcome:
-        """See whether an outcome is on record under the request's key; AnsweredBefore when its answer was kept."""
+        """Check whether an outcome is recorded under the request's key; AnsweredBefore if its reply was kept."""
         if outcome.kept is not None:
             raise AnsweredBefore(outcome.kept)
         if self._idem and not outcome.is_recorded(self._idem_of(part) if part else self._idem):
             self.is_unrecorded = True
         return outcome
 
-    # To the ledger.
+    # Writing to the ledger.
+
+    def extended(self, extensions: dict[str, Any] | None, under: str = "") -> dict[str, Any] | None:
+        """Return the extensions if they may be recorded; Refused if they hold a secret, because a wire cannot be
+        erased.
+        """
+        if extensions and len(msgspec.json.encode(extensions)) > MESSAGE_LIMIT:
+            detail = f"A wire has {MESSAGE_LIMIT:,} bytes; send smaller extensions."
+            raise Refused(422, WIRE_TOO_LARGE, detail, f"{under}/extensions")
+        secret = find_secret(extensions) if extensions else None
+        if secret is None or self.is_repeat:
+            return extensions
+        detail = f"This looks like a secret ({secret.pattern}); nothing of the request was kept."
+        raise Refused(422, "secret_detected", detail, findings=[secret.finding(f"{under}/extensions")])
 
     def enqueue(self, pending: Pending[Any], done: Done) -> Submission:
-        """Submit the command of a pending reply; `done` gets its outcome."""
+        """Submit the command of a pending reply; call `done` with its outcome."""
         return self.means.coordinator.enqueue(
             pending.topic or self.topic,
             self.actor,
@@ -149,10 +165,11 @@ class Caller:
             body=self._body_hash,
             wait_seconds=pending.wait_seconds,
             reply=pending.reply,
+            extensions=pending.extensions or self.extensions,
         )
 
     async def settled(self, pending: Pending[T]) -> T:
-        """The reply of a pending command, once it is durable."""
+        """Return the reply of a pending command, once it is durable."""
         submission = self.means.coordinator.submit(
             pending.topic or self.topic,
             self.actor,
@@ -162,6 +179,7 @@ class Caller:
             body=self._body_hash,
             wait_seconds=pending.wait_seconds,
             reply=pending.reply,
+            extensions=pending.extensions or self.extensions,
         )
         if pending.wait_seconds:
             outcome = await self.while_authorised(self.while_here(submission))
@@ -171,11 +189,9 @@ class Caller:
         return reply
 
     async def act(self, work: Callable[[Unit], T], topic: str = "") -> T:
-        """The result of work that is no command, done in a unit of its own, once the unit is durable.
+        """Run work that is not a command in a unit of its own; return its result once the unit is durable.
 
-        The unit is of the caller's own topic unless another one is named.
-
-        The unit looks at the caller's key once more: another process may have revoked it.
+        The unit is of the caller's own topic unless `topic` names another, and checks the caller's key again.
         """
 
         def checked(unit: Unit) -> T:
@@ -185,12 +201,16 @@ class Caller:
         return await self.means.coordinator.act(topic or self.topic, checked)
 
     async def reply(self, result: Result[T]) -> T:
-        """The reply of a use case, whatever it gave."""
+        """Return the reply of a use case, whatever kind of value the use case returned."""
         if iscoroutine(result):
             result = await result
         if isinstance(result, Pending):
             return await self.settled(result)
         return result  # type: ignore[return-value]
+
+    def part_of(self, part: str) -> str:
+        """Return the hash of the key of one part of this request; empty if the request came without a key."""
+        return self._idem_of(part)
 
     def _idem_of(self, part: str) -> str:
         if part and self._idem:
@@ -199,12 +219,17 @@ class Caller:
 
     # Waiting.
 
+    @property
+    def reads_take_long(self) -> bool:
+        """True if the store is across a network: then reads must run in a fiber."""
+        return not self.means.store.inline
+
     async def while_here(self, work: Coroutine[Any, Any, T]) -> T:
-        """What some work gives; doors that notice when a caller goes away end it then."""
+        """Return what some work returns. Interfaces that notice when a caller disconnects end it then."""
         return await work
 
     async def while_authorised(self, work: Coroutine[Any, Any, T]) -> T:
-        """What a long poll gives; Refused as soon as the caller's authority ends."""
+        """Return the result of a long poll; Refused as soon as the caller's authority ends."""
         task, ended = asyncio.ensure_future(work), False
 
         def end() -> None:
@@ -223,48 +248,48 @@ class Caller:
             release()
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do what reads much beside the event loop."""
+        """Run work that reads a lot, beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.means.threads, work)
 
     # Large requests.
 
     @property
     def is_large(self) -> bool:
-        """True when work on the body would hold up others."""
+        """True if processing the body would delay other requests."""
         return self.body_bytes > LARGE_BYTES
 
     def charge(self, cost: int) -> None:
-        """Let the caller pay for large work; Refused when it has to wait."""
+        """Charge the caller for large work; Refused if it has to wait."""
         if cost:
             self.means.costs.charge(self.actor.key_id, self.topic, cost)
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """Do work on the body: in the thread for large ones, or at once."""
+        """Process the body: in the thread if it is large, else at once."""
         if not self.is_large:
             return work()
         shared = self.means.coordinator.is_shared
         return await asyncio.get_running_loop().run_in_executor(self.means.heavy, _do, work, shared)
 
-    # Free text, and what reducers decide by.
+    # Free text, and content that reducers decide by.
 
     def document(self, value: Mapping[str, Any]) -> tuple[Ref, Content]:
-        """Free text as content: how the wire names it, and what is kept beside the ledger."""
-        made = content.document(value, self.means.ids.nonce())
-        return content.ref(made), made
+        """Turn free text into content: return its reference for the wire, and the content beside the ledger."""
+        text = content.document(value, self.means.ids.nonce())
+        return content.ref(text), text
 
     def structure(self, value: Mapping[str, Any]) -> tuple[Ref, Content]:
-        """What reducers decide by, as pinned content."""
-        made = content.structure(value)
-        return content.ref(made), made
+        """Turn data that reducers decide by into pinned content: return its reference for the wire, and the content."""
+        pinned = content.structure(value)
+        return content.ref(pinned), pinned
 
 
 def authority_ended() -> Refused:
-    """The key was revoked, the token ran out, or the agent may less than before."""
+    """Return the refusal for a key that was revoked, a token that expired, or an agent that lost rights."""
     return Refused(401, "invalid_token", "The key or token ended, or its agent may do less than before.")
 
 
 def _do(work: Callable[[], T], shared: bool) -> T:
-    """Work, and rest for a while where others wait for the interpreter: most of it is theirs."""
+    """Run work, then pause if other threads wait for the interpreter, so that they get most of the time."""
     begun = time.perf_counter()
     try:
         return work()

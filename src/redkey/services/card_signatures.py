@@ -1,7 +1,7 @@
 """Signatures on A2A cards: JWS (RFC 7515) over the card's canonical JSON (RFC 8785), under pinned keys only.
 
-What a signature says about itself is used to find the pinned key by its `kid` and for nothing else: the algorithm
-is the key's, and places to fetch keys from are never followed.
+A signature's header is used only to find the pinned key by its `kid`. The algorithm is the key's, and URLs of keys are
+never followed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from redkey.wire.decode import decode
 if TYPE_CHECKING:
     from jwt import PyJWK
 
-# Asymmetric algorithms only: a shared secret or no signature at all proves nothing to anybody else.
+# Asymmetric algorithms only: a shared secret or no signature at all proves nothing to a third party.
 ALGORITHMS = frozenset({"EdDSA", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"})
 
 
@@ -34,11 +34,11 @@ class PinnedKeys:
             self._keys[made.key_id or ""] = made
 
     def verify(self, card: dict[str, Any], signatures: Sequence[Signature]) -> str:
-        """The id of a pinned key that signed the card; empty when none did."""
+        """Return the id of a pinned key that signed the card; empty if none did."""
         if not self._keys:
             return ""
         unsigned = {name: value for name, value in card.items() if name != "signatures"}
-        # Signers write a card with or without its empty fields; both forms say the same.
+        # Signers write a card with or without its empty fields; both forms mean the same.
         payloads = {canonical(unsigned), canonical(_without_empty(unsigned) or {})}
         for signature in signatures:
             key = self._keys.get(_key_id(signature))
@@ -48,7 +48,7 @@ class PinnedKeys:
 
 
 def load_pinned(paths: Iterable[str]) -> PinnedKeys:
-    """The keys of JWK set files; KeyRefused when a file holds none."""
+    """Read the keys of JWK set files; KeyRefused if a file holds none."""
     keys: list[dict[str, Any]] = []
     for path in paths:
         try:
@@ -83,7 +83,7 @@ def _read_key(value: dict[str, Any]) -> PyJWK:
 def _key_id(signature: Signature) -> str:
     header = _header(signature.protected)
     kid = header.get("kid") if header is not None else None
-    # An extension that a verifier must understand is one that this verifier does not.
+    # This verifier knows no critical extensions (`crit`), so it does not accept them.
     return kid if isinstance(kid, str) and header is not None and "crit" not in header else ""
 
 
@@ -109,7 +109,7 @@ def _is_signed(key: PyJWK, signature: Signature, payload: bytes) -> bool:
 
 
 def _without_empty(value: object) -> object:
-    """The value without empty texts, lists and objects, as A2A signers leave them out; None when nothing is left."""
+    """Return the value without empty texts, lists and objects, as A2A signers omit them; None if nothing is left."""
     if isinstance(value, dict):
         kept = {name: part for name, item in value.items() if (part := _without_empty(item)) is not None}
         return kept or None

@@ -1,8 +1,8 @@
-"""Agent Cards taken in: whoever wrote it, an A2A card of either shape or a RedKey Agent Card becomes one form.
+"""Agent Cards: reads an A2A card of either version or a RedKey Agent Card into one form.
 
-Nothing a card says is trusted. It is data with bounds: its text is kept and shown as text, its skills are what the
-agent says it can do, and its signature counts only under a key that the operator pinned, never under one that the
-card itself points at (`jku`, `jwk`, `x5u`).
+Nothing in a card is trusted. It is bounded data: its text is kept and shown as text, its skills are the agent's own
+claims, and its signature counts only under a key that the operator pinned, never under one that the card itself points
+at (`jku`, `jwk`, `x5u`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from redkey.wire.card import AgentCard, read_card
 from redkey.wire.lint import Registry, lint_card
 
 CARD_BYTES = 64 * 1024
-# Names that mean somebody else wherever a slug is read.
+# Names with another meaning wherever a slug is read.
 RESERVED = frozenset({"human", "system", "exec", "runner"})
 
 
 class NormalCard(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What every card comes down to."""
+    """The one form that all cards are converted to."""
 
     name: str
     format: str
@@ -36,12 +36,12 @@ class NormalCard(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     endpoints: tuple[Endpoint, ...] = ()
     skills: tuple[Skill, ...] = ()
     auth_requirements: tuple[AuthRequirement, ...] = ()
-    # What the protocol says of itself: streaming, pushNotifications and the like.
+    # Protocol capabilities: streaming, pushNotifications and the like.
     features: tuple[str, ...] = ()
 
 
 class TakenIn(msgspec.Struct, frozen=True):
-    """A card made ready for registration. `slug_given` says that the card names its slug itself."""
+    """A card ready for registration. `slug_given` says that the card names its slug itself."""
 
     card: dict[str, Any]
     normal: NormalCard
@@ -53,7 +53,7 @@ class TakenIn(msgspec.Struct, frozen=True):
 
 
 def take_in(value: object, keys: PinnedKeys, registry: Registry | None = None) -> TakenIn:
-    """The card in a decoded JSON value; WireRefused with everything wrong when it is none."""
+    """Read the card in a decoded JSON value; WireRefused with everything that is wrong."""
     if not isinstance(value, dict):
         raise WireRefused([Finding("card_invalid", "", "an agent card is a JSON object")])
     if len(canonical(value)) > CARD_BYTES:
@@ -69,7 +69,10 @@ def _a2a(value: dict[str, Any], keys: PinnedKeys) -> TakenIn:
     if not card.interfaces():
         warnings.append(
             Finding(
-                "endpoint_missing", "/url", "the card names no endpoint; the agent can only ask for work", "warning"
+                "endpoint_missing",
+                "/url",
+                "the card names no endpoint; the agent can claim tasks, but cannot be called",
+                "warning",
             )
         )
     verified_by = keys.verify(value, card.signatures) if card.signatures else ""
@@ -119,7 +122,9 @@ def _auth(card: A2aCard) -> tuple[AuthRequirement, ...]:
 
 
 def _scheme_type(scheme: Mapping[str, Any]) -> str:
-    """0.x says `type: http`; 1.0 wraps the scheme in one field, as in `httpAuthSecurityScheme`."""
+    """Convert an authentication scheme: 0.x has `type: http`; 1.0 wraps the scheme in a field such as
+    `httpAuthSecurityScheme`.
+    """
     stated = scheme.get("type")
     if isinstance(stated, str):
         return stated[:64]
@@ -132,7 +137,7 @@ def _redkey(value: dict[str, Any], registry: Registry | None) -> TakenIn:
     findings = lint_card(card)
     errors = [finding for finding in findings if finding.severity == "error"]
     if card.identity.slug in RESERVED:
-        errors.append(Finding("slug_reserved", "/identity/slug", f"{card.identity.slug!r} means somebody else"))
+        errors.append(Finding("slug_reserved", "/identity/slug", f"{card.identity.slug!r} is a reserved name"))
     if errors:
         raise WireRefused(errors)
     return TakenIn(
@@ -147,10 +152,10 @@ def _redkey(value: dict[str, Any], registry: Registry | None) -> TakenIn:
 
 
 def _unknown_names(card: AgentCard, findings: list[Finding], registry: Registry | None) -> list[Finding]:
-    """Names nobody has registered yet. Agents that name each other must come one after the other, so these warn."""
+    """Report names that are not registered yet. Agents may name each other before both exist: these are warnings."""
     if registry is None:
         return []
-    # Output contracts are registered nowhere yet, so a card may name any.
+    # Output contracts are not registered yet, so a card may name any.
     registry = msgspec.structs.replace(registry, output_types=frozenset(card.output_types))
     unknown = [finding for finding in lint_card(card, registry) if finding not in findings]
     return [Finding(one.code, one.pointer, one.message, "warning") for one in unknown]

@@ -1,8 +1,8 @@
-"""What large work costs: each key, and each workspace, may ask for so much of it, and then has to wait a little.
+"""The cost of large work: each key and each workspace has a budget, and has to wait when it is spent.
 
 Ordinary requests are free: they share the server by taking turns (`redkey.services.turns`). Beyond a free part, a KiB
-of body and a task of a plan cost one unit each. Whoever has anything left may spend more than that, so that no request
-is too large for its limit; the next one waits until the debt is paid.
+of body and a task of a plan cost one unit each. A caller with anything left may overdraw, so that no request is too
+large for its limit; the next one waits until the debt is paid.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from collections.abc import Callable
 from redkey.commands.decision import Refused
 from redkey.config import Cost
 
-# Budgets that memory knows; the one used longest ago goes first.
+# Budgets that memory knows; the one used longest ago is dropped first.
 KEPT = 10_000
 
-# What costs nothing: it is done in less time than anybody notices.
+# The free part: so little work that no caller notices it.
 FREE_BYTES = 64 * 1024
 FREE_TASKS = 64
 
 
 def cost_of_bytes(size: int) -> int:
-    """The units that a body costs."""
+    """Return the units that a body costs."""
     return max(0, size - FREE_BYTES) // 1024
 
 
 def cost_of_tasks(count: int) -> int:
-    """The units that a plan costs."""
+    """Return the units that a plan costs."""
     return max(0, count - FREE_TASKS)
 
 
 class Budgets:
-    """A budget for each name: so many units at once, so many a second in the long run; it may be overdrawn."""
+    """A token bucket for each name: a burst of units at once, and a rate in the long run; it may be overdrawn."""
 
     def __init__(self, per_second: float, burst: float, now: Callable[[], float]) -> None:
         self._per_second, self._burst, self._now = per_second, burst, now
-        # name -> units, and when they were counted; the one used longest ago first.
+        # name -> units, and the time they were counted; the one used longest ago first.
         self._kept: dict[str, tuple[float, float]] = {}
 
     def wait_seconds(self, name: str) -> float:
-        """How long until there is something to spend; 0 when there is."""
+        """Return the seconds until there is something to spend; 0 if there is something now."""
         return max(0.0, -self._units(name) / self._per_second)
 
     def spend(self, name: str, cost: float) -> None:
@@ -66,7 +66,7 @@ class Costs:
         )
 
     def check(self, key: str, workspace: str) -> None:
-        """Refused when a key or its workspace has spent too much before."""
+        """Refuse if a key or its workspace has spent too much."""
         for budgets, name, what in ((self._keys, key, "key"), (self._workspaces, workspace, "workspace")):
             wait = budgets.wait_seconds(name) if budgets is not None else 0
             if wait:
@@ -75,7 +75,7 @@ class Costs:
                 raise Refused(429, "cost_limited", detail, retry_seconds=seconds)
 
     def charge(self, key: str, workspace: str, cost: int) -> None:
-        """Let a key spend units of its own and of its workspace; Refused when either has spent too much before."""
+        """Charge units to a key and to its workspace; Refused if either has spent too much before."""
         self.check(key, workspace)
         for budgets, name in ((self._keys, key), (self._workspaces, workspace)):
             if budgets is not None:

@@ -1,8 +1,8 @@
 """Counting: the meter follows the commits of a server and writes its counters once a second.
 
-Nobody decides by these counters, so no unit waits for them. They stand at a place (`readmodel.counted`) that moves with
-them in one unit. Mostly the records after that place are those that this process committed, which are at hand. After a
-crash, or when others wrote too, they are read from the ledger.
+No decision depends on these counters, so no unit waits for them. They are stored with the place that they count up to
+(`readmodel.counted`), in the same unit. Usually the records after that place were committed by this process and are in
+memory. After a crash, or if others wrote too, they are read from the ledger.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from redkey.services.outcome import Settled
 from redkey.wire.events import CreditsPriced
 
 SECONDS = 1.0
-# So many records of a workspace are kept at hand at most; so many are read from the ledger in one unit.
+# The limit of records of a workspace in memory; and of records read from the ledger in one unit.
 _AT_HAND = 65_536
 _AT_ONCE = 2048
 _log = structlog.get_logger("redkey.services")
 
 
 class Counting:
-    """Counts what a server has recorded. Nothing runs while nothing comes."""
+    """Counts what a server records. Nothing runs while nothing is committed."""
 
     def __init__(self, act: Callable[[str, Callable[[Unit], bool]], Awaitable[bool]], seconds: float = SECONDS) -> None:
-        """`act` does work in a unit of its own: the coordinator's."""
+        """`act` runs work in a unit of its own: the coordinator's method."""
         self._act, self._seconds = act, seconds
-        # topic -> records that are not counted yet, as far as they are at hand.
+        # topic -> records that are not counted yet, as far as they are in memory.
         self._heard: dict[str, list[Settled]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._counts: asyncio.Task[None] | None = None
 
     def heard(self, topic: str, records: Sequence[Settled]) -> None:
-        """Records were committed: a listener for the coordinator. Without records, there may be some to read."""
+        """Take committed records; a listener for the coordinator. Without records, there may be some to read."""
         waiting = self._heard.setdefault(topic, [])
         if len(waiting) < _AT_HAND:
             waiting += records
@@ -73,7 +73,9 @@ class Counting:
         await self._flush()
 
     async def _flush(self) -> bool:
-        """Count what was heard; false when the store does not take it now: it is counted later, or after a restart."""
+        """Count the pending records; False if the store is not available now: they are counted later, or after a
+        restart.
+        """
         heard, self._heard = self._heard, {}
         return all(await asyncio.gather(*(self._count(topic, records) for topic, records in heard.items())))
 
@@ -85,16 +87,16 @@ class Counting:
             finished = taken = False
         except RedKeyError as failure:
             _log.error("records could not be counted", topic=topic, code=failure.code, reason=failure.message)
-            # They are read from the ledger when more is recorded.
+            # They are read from the ledger with the next commit.
             return False
         if not finished:
-            # What is at hand by now does not follow what is counted.
+            # The records in memory no longer follow the counted place.
             self._heard.setdefault(topic, [])
         return taken
 
 
 def count_up(unit: Unit, topic: str, records: list[Settled]) -> bool:
-    """Move the place of a topic's counters on, and the counters with it; false when there is more to read."""
+    """Advance the counters of a topic and their place; False if there is more to read."""
     at, head = counted_at(unit, topic), unit.head(topic).sequence
     if at == head:
         return True
@@ -109,7 +111,7 @@ def count_up(unit: Unit, topic: str, records: list[Settled]) -> bool:
 
 
 def _follow(records: list[Settled], at: int, head: int) -> bool:
-    """True when these are all records after a place, at one price."""
+    """True if these are all records after a place, at one price."""
     return (
         len(records) == head - at
         and records[0].sequence == at + 1

@@ -1,8 +1,8 @@
 """Workflow definitions: drafts beside the ledger, published versions on it.
 
-A draft is text that nobody works by yet, so it is a row and nothing else: changed in place, never recorded, and gone
-without a trace. Publishing makes it a fact: `definition.published` names its structure and its text, the draft is gone
-in the same unit, and the version never changes.
+A draft is text that no run uses yet, so it is only a row: changed in place, never recorded, and deleted without a
+trace. Publishing makes it a fact: `definition.published` names its structure and its text, the draft is deleted in the
+same unit, and the version never changes.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ Plan = dict[str, Any]
 
 
 class StoredDraft(msgspec.Struct, frozen=True):
-    """The draft of a definition's next version. `body` is the hash of the request that made it, for one that comes
-    again."""
+    """The draft of a definition's next version. `body` is the hash of the creating request, to recognise its repeat."""
 
     definition_id: str
     version: int
     revision: int
     created_at: int
     updated_at: int
-    # The plan as it is; most questions about a draft do not look into it.
+    # The plan is not decoded here, because most questions about a draft do not need it.
     plan: msgspec.Raw
     body: str = ""
 
@@ -42,33 +41,33 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read_draft(reader: Reader, topic: str, definition_id: str) -> StoredDraft | None:
-    """The draft of a definition; None when it has none."""
+    """Return the draft of a definition; None if it has none."""
     row = reader.row(topic, DRAFT, definition_id)
     return _decode(row.body) if row is not None else None
 
 
 def draft_plan(draft: StoredDraft) -> dict[str, Any]:
-    """The plan of a draft."""
+    """Return the plan of a draft."""
     plan: dict[str, Any] = msgspec.json.decode(draft.plan)
     return plan
 
 
 def read_definition(reader: Reader, topic: str, definition_id: str) -> Definition | None:
-    """What was published of a definition; None when nothing was."""
+    """Return what was published of a definition; None if nothing was."""
     row = reader.row(topic, "definition", definition_id)
     found: Definition | None = entity(row) if row is not None else None
     return found
 
 
 def read_version(reader: Reader, topic: str, definition_id: str, version: int) -> Version | None:
-    """One published version."""
+    """Return one published version."""
     row = reader.row(topic, "version", f"{definition_id}/{version}")
     found: Version | None = entity(row) if row is not None else None
     return found
 
 
 def definition_ids(reader: Reader, topic: str, after: str, limit: int) -> list[str]:
-    """Ids of definitions in their order, those with a draft only and those that were published alike."""
+    """Return ids of definitions in order, those with only a draft as well as published ones."""
     found: set[str] = set()
     for kind in (DRAFT, "definition"):
         found.update(row.key for row in reader.rows(topic, kind, None, (0, after), limit))
@@ -76,7 +75,7 @@ def definition_ids(reader: Reader, topic: str, after: str, limit: int) -> list[s
 
 
 def versions(reader: Reader, topic: str, definition_id: str) -> Iterator[Version]:
-    """Every published version, the first one first."""
+    """Yield every published version, the first one first."""
     after: tuple[int, str] = (0, "")
     while rows := reader.rows(topic, "version", definition_id, after, 500):
         yield from map(entity, rows)
@@ -84,7 +83,7 @@ def versions(reader: Reader, topic: str, definition_id: str) -> Iterator[Version
 
 
 def definition_id_of(idem: str, fresh: Callable[[], str]) -> str:
-    """The id of a new definition: a request that comes again with its key finds the definition it made."""
+    """Return the id of a new definition: a repeated request with the same key gets the same id."""
     if not idem:
         return "def_" + fresh()
     digest = sha256(f"definition\n{idem}".encode()).digest()
@@ -92,12 +91,12 @@ def definition_id_of(idem: str, fresh: Callable[[], str]) -> str:
 
 
 def encoded(plan: Plan) -> msgspec.Raw:
-    """A plan as drafts keep it. Plans may be large: encode them before the act, in a thread."""
+    """Encode a plan as drafts store it. Plans may be large: encode them in a thread before the act."""
     return msgspec.Raw(_encode(plan))
 
 
 def create_draft(unit: Unit, topic: str, definition_id: str, plan: msgspec.Raw, body: str) -> StoredDraft:
-    """Keep the first draft of a new definition: an act."""
+    """Store the first draft of a new definition: an act."""
     before = read_draft(unit, topic, definition_id)
     if before is not None or read_definition(unit, topic, definition_id) is not None:
         if before is None or before.body != body:
@@ -108,7 +107,7 @@ def create_draft(unit: Unit, topic: str, definition_id: str, plan: msgspec.Raw, 
 
 
 def begin_version(unit: Unit, topic: str, definition_id: str, plan: msgspec.Raw | None) -> StoredDraft:
-    """Begin the draft of the next version, from the given plan or from the last one that was published: an act."""
+    """Start the draft of the next version, from the given plan or from the last published one: an act."""
     if read_draft(unit, topic, definition_id) is not None:
         raise Refused(409, "draft_exists", "This definition has a draft already; change it, or publish it first.")
     definition = read_definition(unit, topic, definition_id)
@@ -125,39 +124,43 @@ def begin_version(unit: Unit, topic: str, definition_id: str, plan: msgspec.Raw 
 
 
 def live_draft(reader: Reader, topic: str, definition_id: str, expected: int) -> StoredDraft:
-    """The draft of a definition; refused when it has none, or another revision than the expected one (0: any)."""
+    """Return the draft of a definition; Refused if it has none, or another revision than expected (0: any)."""
     draft = read_draft(reader, topic, definition_id)
     if draft is None:
         published = read_definition(reader, topic, definition_id) is not None
         raise no_draft() if published else not_found("definition")
     if expected and expected != draft.revision:
-        detail = f"The draft is at revision {draft.revision}, not {expected}; read it again."
-        raise Refused(409, "draft_changed", detail)
+        raise _draft_changed(draft, expected)
     return draft
 
 
-def change_draft(unit: Unit, topic: str, before: StoredDraft, plan: msgspec.Raw) -> StoredDraft | None:
-    """Put a plan in the place of a draft's: an act. None when the draft is not the one before any more."""
-    draft = read_draft(unit, topic, before.definition_id)
-    if draft is None or (draft.version, draft.revision) != (before.version, before.revision):
-        return None
+def _draft_changed(draft: StoredDraft, expected: int) -> Refused:
+    detail = f"The draft is at revision {draft.revision}, not {expected}; read it again."
+    return Refused(409, "draft_changed", detail)
+
+
+def change_draft(unit: Unit, topic: str, before: StoredDraft, plan: msgspec.Raw) -> StoredDraft:
+    """Replace a draft's plan: an act. Refused if the draft has changed since `before` was read."""
+    draft = live_draft(unit, topic, before.definition_id, before.revision)
+    if draft.version != before.version:
+        raise _draft_changed(draft, before.revision)
     now = unit.next_timestamp(topic)
     return _put(unit, topic, msgspec.structs.replace(draft, revision=draft.revision + 1, updated_at=now, plan=plan))
 
 
 def publish_check(unit: Unit, topic: str, definition_id: str, revision: int) -> None:
-    """Refuse to publish another draft than the one that was looked at."""
+    """Refuse to publish a draft that was changed after it was validated."""
     if live_draft(unit, topic, definition_id, 0).revision != revision:
         raise Refused(409, "draft_changed", "The draft was changed meanwhile; read it and publish again.")
 
 
 def drop_draft(unit: Unit, topic: str, definition_id: str) -> None:
-    """The draft was published: its text is the version's now."""
+    """Delete the draft: it was published, and its text is the version's now."""
     unit.delete_rows(topic, DRAFT, [definition_id])
 
 
 def no_draft() -> Refused:
-    """What is published never changes."""
+    """Return the refusal to change a published version."""
     detail = "This definition has no draft; a published version never changes. Begin a new version first."
     return Refused(409, "no_draft", detail)
 
@@ -168,7 +171,7 @@ def _put(unit: Unit, topic: str, draft: StoredDraft) -> StoredDraft:
 
 
 def merge_patch(target: object, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply a JSON merge patch (RFC 7396) that is an object. Requests limit how deep documents are nested."""
+    """Apply a JSON merge patch (RFC 7396) that is an object. Requests limit how deeply documents are nested."""
     merged = dict(target) if isinstance(target, Mapping) else {}
     for name, value in patch.items():
         if value is None:

@@ -1,8 +1,8 @@
-"""Documents at hand: small content that this process has written lately.
+"""A cache of small content that this process has written recently.
 
-A task is mostly claimed soon after it was created, and the claim comes with its document: from here it costs no read.
-What is kept was committed by this process. What is kept of a topic is forgotten as soon as another process has written
-to it, because that may have erased some.
+Most tasks are claimed soon after they were created, and the claim returns the task's document: from here without a
+read. The cache holds only content that this process committed. All of a topic's content is dropped as soon as another
+process has written to the topic, because that may have erased some.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterable
 
 from redkey.ledger.ports import Content, Unit
 
-# What is larger is not kept; so much is kept in all.
+# The largest document that is cached, and the size of the whole cache.
 _LARGEST_BYTES = 4096
 _BYTES = 16 * 1024 * 1024
 
 
 class Documents:
-    """Content by topic and hash, as much as there is room for; what came first leaves first. Threads may share it."""
+    """Content by topic and hash, up to a total size; the oldest is dropped first. Threads may share it."""
 
     __slots__ = ("_bytes", "_guard", "_kept", "_others")
 
@@ -29,14 +29,14 @@ class Documents:
         self._guard = threading.Lock()
 
     def begin(self, unit: Unit, topic: str) -> None:
-        """A unit begins: what is kept of its topic holds only if nobody else has written there."""
+        """Start a unit: the cache of its topic is valid only if no other process has written there."""
         others = unit.others
         if self._others.get(topic) != others:
             self._others[topic] = others
             self.clear(topic)
 
     def clear(self, topic: str) -> None:
-        """Forget everything of a topic."""
+        """Drop everything of a topic."""
         with self._guard:
             self._bytes -= sum(len(one.data) for one in self._kept.pop(topic, {}).values())
 
@@ -45,7 +45,7 @@ class Documents:
         return None if kept is None else kept.get(sha256)
 
     def keep(self, topic: str, contents: Iterable[Content]) -> None:
-        """Keep what a unit has committed."""
+        """Cache what a unit has committed."""
         if not contents:
             return
         with self._guard:
@@ -59,14 +59,14 @@ class Documents:
                 self._drop_first()
 
     def erase(self, topic: str, hashes: Iterable[str]) -> None:
-        """Forget content that was erased."""
+        """Drop content that was erased."""
         for sha256 in hashes:
             with self._guard:
                 dropped = self._kept.get(topic, {}).pop(sha256, None)
                 self._bytes -= len(dropped.data) if dropped is not None else 0
 
     def _drop_first(self) -> None:
-        """Drop the first content of the topic that has been kept longest."""
+        """Drop the oldest content of the topic that was cached first."""
         topic = next(iter(self._kept))
         kept = self._kept[topic]
         if kept:

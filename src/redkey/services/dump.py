@@ -37,7 +37,7 @@ PIECE_BYTES = 192 * 1024
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """A record of a dump, with its wire decoded; `line` is where it stands."""
+    """A record of a dump, with its wire decoded; `line` is its line number."""
 
     line: int
     record: Record
@@ -45,7 +45,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class Structure(msgspec.Struct, frozen=True):
-    """Structure of a dump, under its own hash."""
+    """Structure in a dump, under its own hash."""
 
     line: int
     topic: str
@@ -53,7 +53,7 @@ class Structure(msgspec.Struct, frozen=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """Some bytes of a body; a body's pieces stand one after another, from its first byte to its last."""
+    """Some bytes of a body; the pieces of a body follow each other, from its first byte to its last."""
 
     line: int
     topic: str
@@ -70,7 +70,7 @@ Item = Recorded | Structure | Piece
 
 
 def dump(evidence: Evidence, topics: Iterable[str], *, content: bool = False) -> Iterator[bytes]:
-    """The lines of a dump of these topics; DumpRefused at the first record that is damaged."""
+    """Yield the lines of a dump of these topics; DumpRefused at the first damaged record."""
     for topic in topics:
         yield from _records(evidence, topic)
         if content:
@@ -95,7 +95,7 @@ def _records(evidence: Evidence, topic: str) -> Iterator[bytes]:
 
 
 def record_line(record: Record, wire: dict[str, Any]) -> bytes:
-    """The line of one record."""
+    """Return the line of one record."""
     hcs = {
         "topic_id": record.topic,
         "sequence_number": record.sequence,
@@ -118,7 +118,7 @@ def _wire_of(record: Record) -> dict[str, Any]:
 
 
 def _structure_of(record: Record) -> str | None:
-    """The hash of the structure that a record names; one that holds no valid wire names none."""
+    """Return the hash of the structure that a record names; empty if it has no valid wire."""
     try:
         return structure_ref(wire_of(record.wire).payload)
     except (UpgradeNeeded, msgspec.ValidationError):
@@ -151,7 +151,7 @@ def _bodies(evidence: Evidence, topic: str) -> Iterator[bytes]:
 
 
 def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of one size, whatever the size of the chunks; one empty piece when there are none."""
+    """Split the bytes into pieces of one size, whatever the size of the chunks; an empty body gives one empty piece."""
     kept, some = bytearray(), False
     for chunk in chunks:
         kept += chunk
@@ -205,7 +205,7 @@ _SHAPES: dict[str, type[msgspec.Struct]] = {
 
 
 def read_dump(lines: Iterable[bytes]) -> Iterator[Item]:
-    """What the lines of a dump hold, each checked; DumpRefused names the first line that is wrong."""
+    """Yield what the lines of a dump hold, each checked; DumpRefused names the first wrong line."""
     heads: dict[str, Head] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -242,7 +242,7 @@ def _recorded(number: int, line: _RecordLine, heads: dict[str, Head]) -> Recorde
     hcs = line.hcs
     head = heads.get(hcs.topic_id, EMPTY_HEAD)
     if hcs.sequence_number != head.sequence + 1:
-        text = f"sequence {hcs.sequence_number} stands where {head.sequence + 1} of topic {hcs.topic_id} must"
+        text = f"the sequence is {hcs.sequence_number}, expected {head.sequence + 1} of topic {hcs.topic_id}"
         raise DumpRefused(text, code="sequence_gap")
     timestamp = parse_hedera_time(hcs.consensus_timestamp)
     if not head.timestamp < timestamp < 2**63:
@@ -253,7 +253,7 @@ def _recorded(number: int, line: _RecordLine, heads: dict[str, Head]) -> Recorde
     wire = read_wire(message)
     record, _ = chained(head, hcs.topic_id, line.payer, timestamp, message)
     if record.running_hash != decode_base64(hcs.running_hash):
-        raise DumpRefused("its running hash is not the hash of what it says", code="running_hash_wrong")
+        raise DumpRefused("its running hash does not match the record", code="running_hash_wrong")
     heads[hcs.topic_id] = head_of(record)
     return Recorded(number, record, wire)
 
@@ -261,7 +261,7 @@ def _recorded(number: int, line: _RecordLine, heads: dict[str, Head]) -> Recorde
 def _piece(number: int, line: _ContentLine) -> Piece:
     span, data = line.content, decode_base64(line.content.data)
     if not 0 <= span.offset <= span.offset + len(data) <= span.total:
-        raise DumpRefused("the piece of content stands outside of its body", code="content_malformed")
+        raise DumpRefused("the piece of content is outside of its body", code="content_malformed")
     if span.offset == 0 and len(data) == span.total:
         _check_hash(data, line.sha256, "content")
     return Piece(number, line.topic_id, line.sha256, span.offset, span.total, data)
@@ -269,4 +269,4 @@ def _piece(number: int, line: _ContentLine) -> Piece:
 
 def _check_hash(data: bytes, named: str, what: str) -> None:
     if sha256(data).hexdigest() != named:
-        raise DumpRefused(f"the {what} has not the hash that names it", code=f"{what}_hash")
+        raise DumpRefused(f"the {what} does not have the hash that names it", code=f"{what}_hash")

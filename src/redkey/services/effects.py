@@ -1,5 +1,6 @@
-"""What a command does to the store beside its records, in the same unit: the hash of a new key's secret is kept,
-erased content is made unreadable, a published draft is gone. None of it is on the ledger, and replay needs none."""
+"""What a command does to the store beside its records, in the same unit: it stores the hash of a new key's secret,
+deletes erased content, or removes a published draft. None of this is on the ledger, and replay does not need it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _BESIDE = frozenset({CreateKey, EraseContent, PublishDefinition})
 
 
 def check(unit: Unit, topic: str, command: Command) -> None:
-    """Refuse, before anything is decided, what could not be done beside the records."""
+    """Refuse a command before it is decided, if its side effects are not possible."""
     if type(command) not in _BESIDE:
         return
     if isinstance(command, EraseContent):
@@ -32,7 +33,7 @@ def check(unit: Unit, topic: str, command: Command) -> None:
 
 
 def apply(unit: Unit, topic: str, command: Command) -> None:
-    """Do it; the unit's commit makes it durable together with the records."""
+    """Apply the side effects; the unit's commit makes them durable together with the records."""
     if isinstance(command, CreateKey) and command.secret_sha256:
         kept = Kept(topic, command.key_id, command.secret_sha256)
         name = setting_name(command.prefix.removeprefix("rk_"))
@@ -45,5 +46,5 @@ def apply(unit: Unit, topic: str, command: Command) -> None:
 
 
 def has_effect(command: Command) -> bool:
-    """True for the few commands that do something beside their records."""
+    """True for the few commands that have side effects."""
     return type(command) in _BESIDE

@@ -1,4 +1,4 @@
-"""Why a request was not recorded, as its caller is told."""
+"""Failures of a request that was not recorded, as its caller sees them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ class Unavailable(RedKeyError):
     code = "unavailable"
 
 
+class OrderAway(Unavailable):
+    """A network gives this workspace its order, and this server is not connected to it; reading still works."""
+
+    code = "order_unavailable"
+
+
 def store_failure(cause: BaseException | None) -> RedKeyError:
-    """What callers are told when the store did not take their requests; a code of its own where they can act on it."""
+    """Return what callers see if the store did not take their requests, with a code that they can act on."""
     if isinstance(cause, StoreFull | WriterBusy | StorePoisoned | CommitInDoubt):
         return type(cause)(cause.message)
     failure = Unavailable()
@@ -21,7 +27,7 @@ def store_failure(cause: BaseException | None) -> RedKeyError:
 
 
 def internal_failure(cause: Exception) -> RedKeyError:
-    """What a caller is told whose request cannot be done: the reason, or that the fault is RedKey's."""
+    """Return what the caller of a failed request sees: the reason, or that RedKey is at fault."""
     if isinstance(cause, RedKeyError):
         return cause
     failure = RedKeyError("RedKey failed at this request; nothing of it was recorded.", code="internal_error")

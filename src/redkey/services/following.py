@@ -1,4 +1,4 @@
-"""Following: a caller that gets events as they are recorded, for as long as it may read them."""
+"""Following: a caller gets events as they are recorded, for as long as it may read them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Following:
 
     @property
     def position(self) -> int:
-        """The place up to which everything was looked at."""
+        """Return the place up to which everything was read."""
         return self._subscription.position
 
     def leave(self) -> None:
@@ -42,13 +42,13 @@ class Following:
         self._release()
 
     def _end(self) -> None:
-        """The caller may not read any more."""
+        """End the subscription: the caller may not read any more."""
         self._over = True
         self._subscription.wake()
 
 
 def follow(caller: Caller, wanted: Filter, after: int | None) -> Following:
-    """The wanted events after a place of the ledger; from its head on when `after` is None."""
+    """Follow the wanted events after a place of the ledger; from its head on if `after` is None."""
     means = caller.means
     if after is not None and not 0 <= after < _LARGEST_CURSOR:
         raise Refused(422, "cursor_invalid", "Last-Event-ID and after are ids of this stream: whole numbers.")

@@ -1,12 +1,12 @@
-"""API keys: made, shown once, known again by their hash.
+"""API keys: created, shown once, recognised by their hash.
 
-A key is `rk_<public id>_<secret>`. The ledger knows its public part and its scopes; the store keeps the SHA-256 of
-the whole under the public id, as a setting, because the id alone must lead to the workspace. The secret is derived
-from the issuing secret of this server and the key's id: so the reply that shows it is, like every reply, a function
-of what was recorded, and a repeated request gets the same bytes, while nothing that is stored tells it.
+A key is `rk_<public id>_<secret>`. The ledger has its public part and its scopes. The store keeps the SHA-256 of the
+whole key under the public id, as a setting, because the id alone must lead to the workspace. The secret is derived from
+the issuing secret of this server and the key's id: so the reply that shows it is, like every reply, a function of what
+was recorded, and a repeated request gets the same bytes, but nothing stored reveals it.
 
-Keys are looked up in memory. What others revoke is noticed when they commit, and every key is looked at again after a
-while; what is written is checked exactly, by the unit that writes it.
+Keys are looked up in memory. Revocations by other processes are noticed when they commit, and every key is read again
+after a while. Writes are checked exactly, by the unit that records them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from hashlib import sha256
 
 import msgspec
 
+from redkey import fibers
 from redkey.commands.actor import Actor
 from redkey.commands.decision import Refused
 from redkey.errors import StoreError
@@ -34,7 +35,7 @@ PUBLIC_ID = re.compile(r"[0-9A-Za-z]{4,16}", re.ASCII)
 KEY_TEXT = re.compile(rf"rk_(?P<public>{PUBLIC_ID.pattern})_(?P<secret>[0-9A-Za-z]{{20,128}})")
 KEY_SHAPE = "rk_<public id>_<secret>: 4 to 16 letters and digits, then 20 to 128 letters and digits"
 SCOPES = ("operator", "admin", "produce", "agent", "runner", "read")
-# What each scope includes. None includes `agent`: whoever acts as one agent has a key that names it.
+# What each scope includes. None includes `agent`: a caller that acts as one agent has a key that names it.
 _INCLUDED = {
     "admin": frozenset({"produce", "runner", "read"}),
     "produce": frozenset({"read"}),
@@ -42,7 +43,7 @@ _INCLUDED = {
     "runner": frozenset({"read"}),
 }
 _CACHED = 100_000
-# Revocations are noticed when they are committed; this is for a notice that was lost.
+# Revocations are noticed when they are committed; this covers a lost notification.
 _TRUST_SECONDS = 10.0
 _PAGE = 500
 _REVOKED = b'"type":"key.revoked"'
@@ -50,15 +51,17 @@ _NOBODY = bytes(32)
 
 
 class Principal(msgspec.Struct):
-    """Who holds a key: where it works and what it may do."""
+    """The holder of a key: where it works and what it may do."""
 
     public_id: str
     topic: str
     digest: bytes
     actor: Actor
     checked: float
-    # When its authority ends by itself, in seconds of wall time: a token's end; 0 for a key.
+    # When the authority ends by itself, in seconds of wall time: the expiry of a token; 0 for a key.
     expires_at: float = 0
+    # The session of a person that a token belongs to; empty for keys and their tokens.
+    session_id: str = ""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -70,16 +73,16 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def passable(scopes: Collection[str]) -> frozenset[str]:
-    """The scopes that a token of a key may have: the key's own, and what these include."""
+    """Return the scopes that a token of a key may have: the key's own, and those that they include."""
     return frozenset(scopes).union(*(_INCLUDED.get(scope, ()) for scope in scopes))
 
 
-# Every write is checked by it, and few keys differ in their scopes.
+# Cached: every write checks it, and few keys differ in their scopes.
 _passable = lru_cache(maxsize=64)(passable)
 
 
 def check_key(key: Key | None, caller: Actor) -> None:
-    """Refuse a caller whose key is no longer what the door saw a moment ago: another process may have revoked it."""
+    """Refuse a caller whose key has changed since authentication: another process may have revoked it."""
     if key is None or key.revoked_at:
         raise Refused(401, "invalid_token", "The key was revoked.")
     if not caller.scopes <= _passable(key.scopes):
@@ -87,11 +90,12 @@ def check_key(key: Key | None, caller: Actor) -> None:
 
 
 def setting_name(public_id: str) -> str:
-    """The setting under which a key's hash is kept."""
+    """Return the setting under which a key's hash is kept."""
     return f"key/{public_id}"
 
 
 def digest_of(key: str) -> str:
+    """Return the hash by which the store knows a key."""
     return sha256(key.encode()).hexdigest()
 
 
@@ -101,7 +105,7 @@ class KeyRing:
     def __init__(self, store: SequencedStore, issuing_secret: bytes, now: Callable[[], float]) -> None:
         self._store, self._issuing, self._now = store, issuing_secret, now
         self._known: dict[str, Principal] = {}
-        # topic -> up to which record it was searched for keys that were revoked.
+        # topic -> the last record that was searched for revoked keys.
         self._seen: dict[str, int] = {}
 
     @property
@@ -110,32 +114,41 @@ class KeyRing:
         return bool(self._known)
 
     def text(self, key_id: str) -> str:
-        """The key with this id, as its owner gets to see it."""
+        """Return the text of the key with this id, as its owner sees it."""
         public = key_id[-16:]
         secret = crockford(hmac.digest(self._issuing, key_id.encode(), "sha256")[:30])
         return f"rk_{public}_{secret}"
 
     def webhook_secret(self, webhook_id: str) -> str:
-        """The secret that signs what a webhook gets: derived from the issuing secret, so it is kept nowhere."""
+        """Return the secret that signs webhook deliveries: derived from the issuing secret, so it is stored nowhere."""
         secret = hmac.digest(self._issuing, b"webhook/" + webhook_id.encode(), "sha256")
         return "whsec_" + b64encode(secret).decode()
 
+    def derived(self, purpose: str) -> bytes:
+        """Derive 32 bytes that only servers of this log can compute: for codes and tokens that are stored nowhere."""
+        return hmac.digest(self._issuing, b"login/" + purpose.encode(), "sha256")
+
+    @staticmethod
+    def same(one: str, other: str) -> bool:
+        """True if two texts are equal; the time does not depend on where they differ."""
+        return hmac.compare_digest(one.encode(), other.encode())
+
     def authenticate(self, key: str) -> Principal | None:
-        """The holder of a key; None when it is not one, or was revoked."""
+        """Return the holder of a key; None if the text is not a key, or the key was revoked."""
         public, _, _ = key[3:].partition("_")
         principal = self.holder(public)
-        # Compared even when nobody has the id: how long it takes tells nothing.
+        # Compare even if the id is unknown, so that the time reveals nothing.
         right = hmac.compare_digest(
             sha256(key.encode()).digest(), principal.digest if principal is not None else _NOBODY
         )
         return principal if right else None
 
     def is_current(self, principal: Principal) -> bool:
-        """True while what was read of a key may be trusted without another look."""
+        """True while the cached data of a key may be trusted without another read."""
         return self._known.get(principal.public_id) is principal and self._now() - principal.checked < _TRUST_SECONDS
 
     def holder(self, public_id: str) -> Principal | None:
-        """The live key with a public id; whether the caller has its secret is not asked here."""
+        """Return the live key with a public id; the secret is not checked here."""
         known = self._known.get(public_id)
         if known is not None and self._now() - known.checked < _TRUST_SECONDS:
             return known
@@ -149,28 +162,32 @@ class KeyRing:
         return known
 
     def on_commit(self, topic: str, records: Sequence[Settled]) -> None:
-        """Forget what this process has revoked, and what others revoked before it."""
+        """Forget keys that this process has revoked, and those that others revoked before."""
         seen = self._seen.get(topic)
         if seen is None or not records:
             return
         if records[0].sequence > seen + 1:
-            self.look_at(topic)
+            # Other processes wrote in between.
+            if self._store.inline:
+                self.look_at(topic)
+            else:
+                fibers.start(self.look_at, topic)
             return
         self._seen[topic] = max(seen, records[-1].sequence)
         if any(type(settled.event.payload) is KeyRevoked for settled in records):
             self._forget(topic)
 
     def look_at(self, topic: str) -> None:
-        """Others may have committed: forget what they revoked."""
+        """Forget keys that other processes have revoked."""
         if topic not in self._seen:
             return
         try:
             while records := self._store.read(topic, self._seen[topic], _PAGE):
-                self._seen[topic] = records[-1].sequence
+                self._seen[topic] = max(self._seen[topic], records[-1].sequence)
                 if any(_REVOKED in record.wire for record in records):
                     self._forget(topic)
         except StoreError:
-            # Whoever asks reads the store again, and is told what is wrong with it.
+            # The next lookup reads the store again and reports its failure.
             self._forget(topic)
 
     def _forget(self, topic: str) -> None:
@@ -183,7 +200,7 @@ class KeyRing:
         if not text:
             return None
         kept = msgspec.json.decode(text, type=Kept)
-        # Before the rows are read: whatever is committed after it is looked at.
+        # Taken before the rows are read: commits after it are looked at later.
         self._seen.setdefault(kept.topic, self._store.known_head(kept.topic))
         row = self._store.row(kept.topic, "key", kept.key_id)
         workspace = self._store.row(kept.topic, "workspace", "")

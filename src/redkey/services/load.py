@@ -1,7 +1,7 @@
-"""Loading a dump into an empty store: records at their places and times, the rows they give, structure, content.
+"""Load a dump into an empty store: records at their places and times, the rows they give, structure, content.
 
-The store becomes a log of its own, with a new id: two stores must never sign under one name. Whoever calls this
-lets nobody see the store before all of it is loaded.
+The store becomes a log of its own, with a new id: two stores must never sign under one name. The caller must not let
+others use the store before all of it is loaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from redkey.wire.events import ContentErased
 from redkey.wire.payload import content_refs
 from redkey.wire.subjects import subjects
 
-# Records of one unit, and bytes of small bodies of one unit.
+# The limits of one unit: records, and bytes of small bodies.
 _BATCH = 1024
 _BODIES_BYTES = 4 * 1024 * 1024
 
@@ -41,14 +41,14 @@ class Loaded(msgspec.Struct):
 
 
 class _Topic:
-    """One topic on its way in."""
+    """One topic while it is loaded."""
 
     def __init__(self, name: str, store: SequencedStore) -> None:
         self.name, self._store = name, store
         self.structures: dict[str, Content] = {}
         self.replay = Replay(self._structure)
         self.pending: list[Recorded] = []
-        # Small bodies that came whole, and all bodies that came so far.
+        # Small bodies that are complete, and all bodies that came so far.
         self.bodies: list[Content] = []
         self.bytes = self.contents = 0
 
@@ -69,7 +69,7 @@ class Loader:
         self.loaded = Loaded()
 
     def load(self, lines: Iterable[bytes]) -> Loaded:
-        """Load all lines; DumpRefused names the first that is wrong."""
+        """Load all lines; DumpRefused names the first wrong one."""
         try:
             for item in read_dump(lines):
                 self._take(item)
@@ -135,7 +135,7 @@ class Loader:
         unit.count(topic.name, [*topic.replay.take_counts().items(), (COUNTED_AT, len(pending))])
         if topic.replay.workspace_id:
             unit.put_fact(topic.name, setting_of(topic.replay.workspace_id), topic.name)
-        # When something is due is not known here: whoever serves the store looks at once.
+        # When something is due is not known here: the first server on the store checks at once.
         unit.put_due(topic.name, 1)
 
     # Content.
@@ -165,12 +165,12 @@ class Loader:
             self._flush(topic)
 
     def _end_upload(self) -> None:
-        """A body is complete when something else comes."""
+        """Store a complete body: something else follows it."""
         if self._upload is None:
             return
         upload, first = self._upload
         if upload.size != first.total or upload.finish() != first.sha256:
-            raise DumpRefused(f"line {first.line}: the content is not whole, or has another hash", code="content_hash")
+            raise DumpRefused(f"line {first.line}: the content is incomplete, or has another hash", code="content_hash")
         topic = self._topics[first.topic]
         self._flush(topic)
         with self._store.write(first.topic) as unit:
@@ -181,14 +181,14 @@ class Loader:
         self.loaded.contents += 1
 
     def _tell_absent(self, topic: _Topic) -> None:
-        """Say in the store up to which record content may be missing because the dump had none."""
+        """Record in the store up to which record content may be missing because the dump had none."""
         last = topic.replay.head.sequence if not topic.contents else self._last_absent(topic.name)
         if last:
             with self._store.write(topic.name) as unit:
                 unit.put_fact(topic.name, LOADED + topic.name, str(last))
 
     def _last_absent(self, topic: str) -> int:
-        """The last record that names content which is not there and was not erased."""
+        """Return the last record that names content which is missing and was not erased."""
         absent: dict[str, int] = {}
         erased: set[str] = set()
         for batch in records_after(self._store, topic, 0):

@@ -1,6 +1,6 @@
-"""Login codes: a link that opens the Studio without a key in it. A code is good once, and for ten minutes.
+"""Login codes: a link that opens the Studio without a key in it. A code is valid once, for ten minutes.
 
-Codes are kept in memory, as hashes: a code opens the server that made it, and is gone with it.
+Codes are kept in memory, as hashes: a code works at the server that created it, until that server stops.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from redkey.services.keys import Principal
 
 CODE_SECONDS = 600
-# More than anybody opens in ten minutes; beyond it the oldest code ends.
+# More than are opened in ten minutes; beyond it the oldest code ends.
 _MOST_CODES = 1000
 
 
@@ -25,7 +25,7 @@ class _Code(msgspec.Struct, frozen=True):
 
 
 class LoginCodes:
-    """The codes of one server that nobody has used yet."""
+    """The unused codes of one server."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         """`now` is monotonic seconds."""
@@ -33,7 +33,7 @@ class LoginCodes:
         self._codes: dict[bytes, _Code] = {}
 
     def make(self, principal: Principal) -> str:
-        """Make a code that stands for the holder of a key."""
+        """Create a code for the holder of a key."""
         if len(self._codes) >= _MOST_CODES:
             del self._codes[next(iter(self._codes))]
         code = secrets.token_urlsafe(24)
@@ -42,7 +42,7 @@ class LoginCodes:
         return code
 
     def take(self, code: str) -> tuple[str, str] | None:
-        """Use a code up: the public id and the key id of its holder; None if it is unknown, used or too old."""
+        """Use a code: return the public id and the key id of its holder; None if it is unknown, used or too old."""
         found = self._codes.pop(_digest(code), None)
         if found is None or found.ends_at <= self._now():
             return None

@@ -1,7 +1,7 @@
-"""Notices: the events of a workspace with the text that belongs to them, for doors that tell people and agents.
+"""Notices: the events of a workspace with their texts, for interfaces that show them to people and agents.
 
-A follower resumes at the place that it has reached, so that after a crash nothing is left out. A notice has what a
-reader needs beside the event: the title of its task, the words of a message, the names of the agent it is meant for.
+A follower resumes at the place it has reached, so that nothing is skipped after a crash. A notice has what a reader
+needs beside the event: the title of its task, the text of a message, the names of the agent it is for.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ _HUMANS = "human"
 
 
 class Words(msgspec.Struct, frozen=True):
-    """What an inbox message says; empty when its text was erased."""
+    """Return the text of an inbox message; empty if it was erased."""
 
     subject: str
     body: str
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """One event, and the text that belongs to it."""
+    """One event, and its text."""
 
     event: Event
-    # The agent that it is meant for, by id and slug; empty when it is meant for all.
+    # The agent it is for, by id and slug; empty if it is for all.
     agent: tuple[str, ...] = ()
-    # The task that it is about, and its title; empty when there is none, or its text was erased.
+    # The task it is about, and its title; empty if there is none, or its text was erased.
     task_id: str = ""
     title: str = ""
     message: Words | None = None
 
 
 class Batch:
-    """The records that come next for a follower, and the place that they reach."""
+    """Return the next records for a follower, and the place that they reach."""
 
     def __init__(self, store: SequencedStore, topic: str, records: Sequence[Settled]) -> None:
         self._store, self._topic, self._records = store, topic, records
         self.reached = records[-1].sequence
 
     def notices(self, wants: Callable[[str], bool]) -> Iterator[Notice]:
-        """A notice of each event of a wanted type; their texts are read one by one."""
+        """Yield a notice for each event of a wanted type; their texts are read one by one."""
         for record in self._records:
             if wants(record.event.type):
                 yield self._notice(record)
@@ -84,16 +84,16 @@ class Batch:
 
 
 class Following:
-    """One follower. It sets `position` when it has dealt with a batch; until then it gets the same records again."""
+    """One follower. It sets `position` after it has processed a batch; until then it gets the same records again."""
 
     def __init__(self, store: SequencedStore, topic: str, after: int, subscription: Subscription) -> None:
         self._store, self._topic, self._subscription = store, topic, subscription
         self.position = after
 
     async def next(self) -> Batch:
-        """The records after the position, as soon as there are some."""
+        """Return the records after the position, as soon as there are some."""
         while not (records := self._store.read(self._topic, self.position, _PAGE)):
-            # Woken by what this and other processes record.
+            # Woken by records of this and other processes.
             self._subscription.position = self.position
             await self._subscription.wait(_WAIT_SECONDS)
         return Batch(self._store, self._topic, [settled(record) for record in records])
@@ -104,13 +104,13 @@ class Following:
 
 
 class Notices:
-    """What the workspaces of a store record, for those who follow them."""
+    """The records of all workspaces of a store, for their followers."""
 
     def __init__(self, store: SequencedStore, subscriptions: Subscriptions) -> None:
         self._store, self._subscriptions = store, subscriptions
 
     def follow(self, workspace_id: str, after: int | None = None) -> Following:
-        """Follow a workspace from a place on, or from now on; refused when there is no such workspace."""
+        """Follow a workspace from a place on, or from now on; Refused if there is no such workspace."""
         topic = topic_of(self._store, workspace_id)
         if topic is None:
             raise not_found("workspace")

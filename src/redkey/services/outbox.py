@@ -1,8 +1,8 @@
 """The outbox: sends events to webhooks and task updates to A2A push receivers, at least once, in order, signed.
 
-Each subscription has a place of its own on the ledger, kept as a row: after a crash it goes on from there. A receiver
-that does not answer is tried again with growing waits and parked in the end; it holds up nobody else. One process of a
-data directory delivers; another takes over when it ends.
+Each subscription has its own place on the ledger, stored as a row: after a crash it continues from there. A receiver
+that does not answer is retried after growing pauses and parked in the end; it delays no other. One process of a data
+directory delivers; another takes over when it stops.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ T = TypeVar("T")
 _PAGE = 200
 _TICK_SECONDS = 2.0
 _WAIT_SECONDS = 30.0
-# The row under this key says up to which record subscriptions were taken in.
+# The row under this key holds the record up to which subscriptions were read.
 _REACHED = ""
 _SUBSCRIPTIONS = frozenset({"webhook.set", "webhook.removed", "push.set", "push.removed"})
-# The longest part of a failure that is kept.
+# The longest part of a failure that is stored.
 _ERROR = 200
 _GONE = 410
 _log = structlog.get_logger("redkey.outbox")
@@ -62,7 +62,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Act(Protocol):
-    """Does work in a unit of its own."""
+    """Runs work in a unit of its own."""
 
     async def __call__(self, topic: str, work: Callable[[Unit], T]) -> T: ...
 
@@ -77,7 +77,7 @@ class Alone(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Means:
-    """What the outbox works with."""
+    """The dependencies of the outbox of one server."""
 
     store: SequencedStore
     act: Act
@@ -91,7 +91,7 @@ class Means:
 
 
 class Parcel(msgspec.Struct, frozen=True):
-    """One request to a receiver, and how far the subscription has got when it was taken."""
+    """One request to a receiver, and the place of the subscription once it is accepted."""
 
     id: str
     body: bytes
@@ -100,12 +100,12 @@ class Parcel(msgspec.Struct, frozen=True):
 
 
 def policy_of(settings: Settings) -> FetchPolicy:
-    """What may be called."""
+    """Which URLs may be called."""
     return FetchPolicy(settings.allow_private, frozenset({443, *settings.ports}), settings.answer_seconds)
 
 
 def check_url(url: str, settings: Settings) -> None:
-    """FetchRefused for a URL that may not be called, as far as the URL alone tells."""
+    """FetchRefused for a URL that may not be called, as far as the URL alone shows."""
     target = read_target(url)
     check_static(target, policy_of(settings))
     hosts = settings.hosts
@@ -120,15 +120,15 @@ class Outbox:
         self._means = means
         self._running: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
-        # A moment ago something was set or removed.
+        # Set when a subscription was set or removed.
         self._woken = asyncio.Event()
 
     def start(self) -> None:
-        """Begin to deliver, as soon as no other process does."""
+        """Start to deliver, as soon as no other process does."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End all deliveries; what was not answered is sent again later."""
+        """Stop all deliveries; requests without an answer are sent again later."""
         tasks = [*self._running.values(), *([self._task] if self._task is not None else [])]
         for task in tasks:
             task.cancel()
@@ -137,7 +137,7 @@ class Outbox:
         self._means.alone.release()
 
     def heard(self, topic: str, records: Sequence[Settled]) -> None:
-        """Records were committed: a listener for the coordinator."""
+        """Wake the outbox if a subscription was set or removed; a listener for the coordinator."""
         if any(record.event.type in _SUBSCRIPTIONS for record in records):
             self._woken.set()
 
@@ -155,7 +155,7 @@ class Outbox:
             self._woken.clear()
 
     async def _look(self, topic: str) -> None:
-        """Take in what was set and removed, and see that every subscription that is due is delivered to."""
+        """Read which subscriptions were set and removed, and start a delivery for every one that is due."""
         store, changed = self._means.store, set[str]()
         if any(_subscribes(record) for record in _since(store, topic, _reached(store, topic))):
             changed = await self._means.act(topic, lambda unit: _take_in(unit, topic))
@@ -169,7 +169,7 @@ class Outbox:
             self._running[topic, key] = asyncio.get_running_loop().create_task(work)
 
     async def _deliver(self, topic: str, key: str) -> None:
-        """Deliver to one subscription until it is removed, parked or has ended; what fails here is tried anew."""
+        """Deliver to one subscription until it is removed, parked or has ended; retry when a step fails."""
         means = self._means
         delivery, webhook = read_delivery(means.store, topic, key), read_webhook(means.store, topic, key)
         if delivery is None or webhook is None:
@@ -186,19 +186,19 @@ class Outbox:
                 if parcel is not None:
                     delivery = await self._send(topic, webhook, settings, delivery, parcel)
                 elif not following.take() and not following.behind:
-                    # Nothing up to here is wanted, so nothing of it is looked at again.
+                    # Nothing up to here is wanted, so it is not read again.
                     delivery = msgspec.structs.replace(delivery, sequence=max(delivery.sequence, following.position))
                     await following.wait(_WAIT_SECONDS)
         except (StoreError, Unavailable) as failure:
             _log.warning("a delivery waits for the store", webhook_id=webhook.webhook_id, code=failure.code)
         except Exception as fault:
-            # One subscription must not end the others; the next look begins it anew.
+            # One subscription must not end the others; the next scan starts it again.
             _log.error("a delivery failed", webhook_id=webhook.webhook_id, exc_info=fault)
         finally:
             following.leave()
 
     def _next(self, topic: str, webhook: Webhook, settings: Mapping[str, Any], delivery: Delivery) -> Parcel | None:
-        """The next request; None when there is none yet."""
+        """Return the next request; None if there is none yet."""
         if webhook.task_id:
             return self._update(topic, webhook, delivery)
         types, after = frozenset(settings.get("types", ())), delivery.sequence
@@ -227,7 +227,7 @@ class Outbox:
     async def _send(
         self, topic: str, webhook: Webhook, settings: Mapping[str, Any], delivery: Delivery, parcel: Parcel
     ) -> Delivery:
-        """Send one request until it is taken or the receiver is parked; how far the subscription has got then."""
+        """Send one request until it is accepted or the receiver is parked; return the new place of the subscription."""
         means = self._means
         while True:
             wait = (delivery.next_at - means.clock.wall()) / 1e9
@@ -268,7 +268,7 @@ class Outbox:
         )
 
     async def _post(self, webhook: Webhook, settings: Mapping[str, Any], parcel: Parcel) -> str:
-        """Send a request; why it was not taken, empty when it was."""
+        """Send a request; return why it was not accepted, empty if it was."""
         means = self._means
         try:
             url = settings["url"]
@@ -282,7 +282,7 @@ class Outbox:
         return "" if 200 <= status < 300 else f"status {status}"
 
     def _headers(self, webhook: Webhook, settings: Mapping[str, Any], parcel: Parcel) -> dict[str, str]:
-        """Signed as Standard Webhooks: by the webhook's secret, and by the key that `/.well-known/jwks.json` shows."""
+        """Sign as Standard Webhooks: by the webhook's secret, and by the key that `/.well-known/jwks.json` shows."""
         means = self._means
         at = str(means.clock.wall() // 1_000_000_000)
         signed = f"{parcel.id}.{at}.".encode() + parcel.body
@@ -305,19 +305,19 @@ class Outbox:
 
 
 def _keep(unit: Unit, topic: str, delivery: Delivery) -> None:
-    """Write down how far a subscription has got, unless it was removed meanwhile."""
+    """Store the place of a subscription, unless it was removed meanwhile."""
     if read_webhook(unit, topic, delivery.key) is not None:
         unit.put_rows(topic, [delivery_row(delivery)])
 
 
 def _reached(reader: Reader, topic: str) -> int:
-    """Up to which record subscriptions were taken in."""
+    """Return the record up to which subscriptions were read."""
     found = read_delivery(reader, topic, _REACHED)
     return found.sequence if found is not None else 0
 
 
 def _since(reader: Reader, topic: str, after: int) -> Iterator[Record]:
-    """What was recorded about the workspace itself after a place: subscriptions are among it."""
+    """Yield what was recorded about the workspace itself after a place: subscriptions are among it."""
     row = reader.row(topic, "workspace", "")
     workspace_id = entity(row).workspace_id if row is not None else ""
     while records := reader.events(topic, workspace_id, after, _PAGE):
@@ -330,7 +330,7 @@ def _subscribes(record: Record) -> bool:
 
 
 def _take_in(unit: Unit, topic: str) -> set[str]:
-    """Begin deliveries to subscriptions that were set since, and drop those that were removed; the keys of both."""
+    """Start deliveries to new subscriptions, and stop those of removed ones; return the keys of both."""
     rows: dict[str, Delivery | None] = {}
     after = _reached(unit, topic)
     for record in _since(unit, topic, after):
@@ -342,7 +342,7 @@ def _take_in(unit: Unit, topic: str) -> set[str]:
         key = f"{getattr(payload, 'task_id', '')}/{name}" if name else getattr(payload, "webhook_id", "")
         rows[key] = None
         if isinstance(payload, WebhookSet | PushSet) and (webhook := read_webhook(unit, topic, key)) is not None:
-            # A config that is set again goes on where it was.
+            # A config that is set again continues where it was.
             before = read_delivery(unit, topic, key)
             begin = int(webhook_settings(unit, topic, webhook).get("after", after))
             rows[key] = Delivery(key, begin) if before is None else msgspec.structs.replace(before, state=DUE)

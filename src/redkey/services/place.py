@@ -1,7 +1,7 @@
 """A place: a workspace as a reply sees it while its unit is open.
 
-It has the world as it is just after the command, and what is stored, together with what the unit itself brings and
-has not handed over yet. So a reply is right without waiting for the commit and without looking again.
+It has the world just after the command, and what is stored, together with what the unit adds and has not written yet.
+So a reply is correct without waiting for the commit and without another read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from redkey.services.outcome import Settled
 
 
 class Place:
-    """The world, and a reader that shows what the unit brings beside what is stored."""
+    """The world, and a reader that shows what the unit adds to the store."""
 
     __slots__ = ("_contents", "_documents", "_entries", "_reader", "_records", "erased", "topic", "world")
 
@@ -37,13 +37,13 @@ class Place:
         self._documents = documents
         self._reader, self.topic, self.world = reader, topic, world
         self._contents, self._entries, self._records = contents, entries, records
-        # What the unit will erase when it ends: gone already for every reply behind it.
+        # What the unit will erase when it ends: later replies must not show it.
         self.erased: set[str] = set()
 
-    # What views read (`redkey.readmodel.view.Shelf`).
+    # The interface of views (`redkey.readmodel.view.Shelf`).
 
     def row(self, topic: str, kind: str, key: str) -> Row | None:
-        """A row as it is stored. What this unit changes is in the world, and is looked for there first."""
+        """Return a row as it is stored. What this unit changes is in the world, and is looked up there first."""
         return self._reader.row(topic, kind, key)
 
     def content(self, topic: str, sha256: str) -> Content | None:
@@ -63,7 +63,7 @@ class Place:
     def events(
         self, topic: str, subject: str, after: int = 0, limit: int = 500, *, newest_first: bool = False
     ) -> Sequence[Record]:
-        """Records that speak of a subject, those of this unit with them, though they have no hash yet."""
+        """Return records about a subject, including those of this unit, which have no hash yet."""
         mine = [
             Record(topic, one.sequence, one.timestamp, LOCAL_PAYER, b"", entry.wire)
             for entry, one in zip(self._entries, self._records, strict=True)
@@ -75,14 +75,14 @@ class Place:
         stored = list(self._reader.events(topic, subject, after, limit))
         return (stored + [one for one in mine if one.sequence > after])[:limit]
 
-    # Shorthands.
+    # Shortcuts.
 
     def document(self, sha256: str) -> Document | None:
-        """A document by its hash; None when it was erased."""
+        """Return a document by its hash; None if it was erased."""
         return read_document(self, self.topic, sha256)
 
     def task(self, task_id: str) -> Task:
-        """A task that is known to be there: of the world, or the row of one that has left it."""
+        """Return a task that must exist: from the world, or from its row if it has left the world."""
         live = self.world.tasks.get(task_id)
         if live is not None:
             return live

@@ -1,6 +1,7 @@
-"""From a valid plan to what starts it: its structure, pinned; its text, as a document; the roles it brings.
+"""From a valid plan to the command that starts it: its structure, pinned; its text, as a document; the roles it
+creates.
 
-Whoever starts plans (the API, a simulation) comes through here, so that the same plan starts the same way.
+Everything that starts plans (the API, a simulation) uses this module, so that the same plan starts the same way.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 def prepare(plan: dict[str, Any], nonce: Nonce, given: dict[str, Any] | None = None) -> Prepared:
-    """The structure and the document of a valid plan; `given` is what one run of it is given as input."""
+    """Return the structure and the document of a valid plan; `given` is the input of one run of it."""
     structure = write_structure(to_structure(read_plan(plan)))
     pinned = content.structure(structure)
     document = content.document({"plan": plan} | ({"input": given} if given else {}), nonce())
@@ -41,7 +42,7 @@ def prepare(plan: dict[str, Any], nonce: Nonce, given: dict[str, Any] | None = N
 def missing_roles(
     plan: Plan, known: Container[str], nonce: Nonce
 ) -> tuple[tuple[CreateRole, ...], tuple[Content, ...]]:
-    """The roles of a plan that a workspace does not have, as commands, with their documents."""
+    """Return the roles of a plan that a workspace does not have, as commands, with their documents."""
     roles: list[CreateRole] = []
     documents: list[Content] = []
     for role_id, role in plan.roles_by_id().items():
@@ -61,8 +62,9 @@ def start_command(
     *,
     definition_id: str = "",
     version: int = 0,
+    phase_id: str = "",
 ) -> StartWorkflow:
-    """The command that starts a prepared plan."""
+    """Return the command that starts a prepared plan."""
     return StartWorkflow(
         workflow_id=workflow_id,
         queue_id=queue_id,
@@ -72,4 +74,5 @@ def start_command(
         roles=roles,
         definition_id=definition_id,
         version=version,
+        phase_id=phase_id,
     )

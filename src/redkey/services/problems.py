@@ -1,4 +1,4 @@
-"""Problems: a refusal as callers see it, with a stable code and one sentence on what to do next."""
+"""Problems: refusals as callers see them, with a stable code and one sentence on what to do next."""
 
 from __future__ import annotations
 
@@ -29,6 +29,22 @@ ADVICE = {
     "content_not_found": "Check the hash; content is kept per workspace, and erased content does not come back.",
     "insufficient_scope": "Use a key that has one of the named scopes, or ask an admin for one.",
     "invalid_scope": "Ask for scopes that the key has or includes, with one space between them.",
+    "client_unknown": "Start the login from the program again; a program registers itself at POST /oauth/register.",
+    "redirect_uri_mismatch": "Start the login from the program again; if it fails again, do not use that program.",
+    "invalid_redirect_uri": "Register https addresses, http ones on loopback, or a scheme of the program.",
+    "invalid_client_metadata": "Register a public client: no secret, codes and refresh tokens alone.",
+    "invalid_grant": "Start the login again.",
+    "login_expired": "Start the login again, in one browser, within ten minutes.",
+    "login_code_invalid": "Check the address and the code, or get a new code from an admin (redkey person code).",
+    "not_invited": "Ask an admin of the workspace to invite this address: redkey person invite.",
+    "identity_provider_failed": "Try again; if it keeps failing, log in with a one-time code, or tell the operator.",
+    "origin_refused": "Open the login page of the server itself.",
+    "signup_disabled": "Ask the operator for a workspace, or to set signup.enabled.",
+    "signups_limited": "Wait as long as Retry-After says, or ask the operator for a workspace.",
+    "codes_limited": "Wait as long as Retry-After says; a code that was sent before is still valid.",
+    "person_exists": "Create a new code: redkey person code PERSON.",
+    "address_erased": "Remove the person and invite the address again.",
+    "address_limit": "Remove the address from another workspace first, or use another one.",
     "cost_limited": "Wait as long as Retry-After says; send less at once.",
     "answer_erased": "Read the current state; to run the request once more, use a new key.",
     "last_operator_key": "Create another operator key in this workspace, or ask another operator to revoke this one.",
@@ -40,6 +56,13 @@ ADVICE = {
     "writer_busy": "Retry after Retry-After seconds; if it keeps failing, ask the operator to look at the other server "
     "processes of this data directory: one may have been suspended while it was writing.",
     "commit_in_doubt": "Retry after Retry-After seconds with the same Idempotency-Key; the answer then says what was "
+    "recorded.",
+    "network_balance_empty": "Ask the operator to send HBAR to the server's account, then retry with the same key.",
+    "network_budget_exhausted": "Ask the operator to raise the budget, or retry in the next hour or day.",
+    "network_fee_refused": "Ask the operator to look at the fee limits and the topic; the server's log says more.",
+    "network_not_configured": "Set the table [hedera] and restart; redkey hedera standin needs no account.",
+    "order_lost": "Read the current state: another request was ordered first.",
+    "order_in_doubt": "Retry after Retry-After seconds with the same Idempotency-Key; the answer then says what was "
     "recorded.",
     "method_not_allowed": "Use one of the methods in the Allow header.",
 }

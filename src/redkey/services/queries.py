@@ -1,4 +1,4 @@
-"""Queries over a workspace's events: by index where there is one, by looking through bounded stretches where not."""
+"""Queries over a workspace's events: by index where there is one, otherwise by scanning bounded ranges."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ _STRETCH = 500
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Which events: those that speak of all the given ids, of one of the types, between two times."""
+    """The filter of a query: events about all the given ids, of one of the types, between two times."""
 
     types: frozenset[str] = frozenset()
+    # A subject of the event index other than the ids below: a project, a phase or an artifact.
+    about: str = ""
     task_id: str = ""
     claim_id: str = ""
     agent_id: str = ""
@@ -34,19 +36,19 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """The id that the event index is asked for: the one with the fewest events."""
-        return self.task_id or self.claim_id or self.workflow_id or self.agent_id
+        """Return the id to look up in the event index: the one with the fewest events."""
+        return self.about or self.task_id or self.claim_id or self.workflow_id or self.agent_id
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Events in order, and the place after which the next page begins; None when there is no more."""
+    """Events in order, and the place after which the next page begins; None if there is no more."""
 
     events: list[Event]
     next: int | None
 
 
 def query(reader: Reader, topic: str, question: Question, after: int | None, limit: int, cost: int) -> Page:
-    """A page of events; at most `cost` records are looked through for it, then the page ends early with its cursor."""
+    """Return a page of events. At most `cost` records are scanned for it; then the page ends early with its cursor."""
     places: dict[str, tuple[str, str]] = {}
     found: list[Event] = []
     looked = 0
@@ -62,7 +64,7 @@ def query(reader: Reader, topic: str, question: Question, after: int | None, lim
 
 
 def _stretches(reader: Reader, topic: str, question: Question, after: int | None) -> Iterator[Sequence[Record]]:
-    """Records that may match, a stretch at a time, within the bounds of time."""
+    """Yield records that may match, a range at a time, within the bounds of time."""
     head = reader.head(topic).sequence
     lowest = sequence_at(reader, topic, question.since, head) if question.since else 1
     highest = sequence_at(reader, topic, question.until, head) - 1 if question.until else head
@@ -84,7 +86,7 @@ def _read(reader: Reader, topic: str, subject: str, place: int, back: bool) -> S
 
 
 def _match(reader: Reader, record: Record, question: Question, places: dict[str, tuple[str, str]]) -> Event | None:
-    # Wires are canonical, so a type can be told from the bytes; most records need no decoding.
+    # Wires are canonical, so the type is visible in the bytes; most records need no decoding.
     if question.types and not any(b'"type":"%s"' % one.encode() in record.wire for one in question.types):
         return None
     wire = wire_of(record.wire)

@@ -1,4 +1,4 @@
-"""Reconciliation: the ledger counted again from its first record, and held against what the meter kept."""
+"""Reconciliation: counts the ledger again from its first record, and compares the result with the meter's counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAGE = 1000
 
 
 class Difference(msgspec.Struct, frozen=True, rename="camel"):
-    """A figure that the meter and the ledger tell differently."""
+    """A counter for which the meter and the ledger differ."""
 
     name: str
     meter: int
@@ -27,7 +27,7 @@ class Difference(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Reconciled(msgspec.Struct, frozen=True, rename="camel"):
-    """One workspace, counted again."""
+    """The result for one workspace."""
 
     workspace_id: str
     records: int
@@ -36,7 +36,7 @@ class Reconciled(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def reconcile(store: SequencedStore) -> Iterator[Reconciled]:
-    """Count every workspace again. Most of a ledger is read beside the writers, its end while they are held off."""
+    """Count every workspace again. Most of a ledger is read while others write, its end while they are blocked."""
     for topic in store.topics():
         row = store.row(topic, "workspace", "")
         if row is None:
@@ -54,7 +54,7 @@ def reconcile(store: SequencedStore) -> Iterator[Reconciled]:
 
 
 class _Count:
-    """The figures of one topic, as far as it was read."""
+    """The counters of one topic, as far as it was read."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -63,7 +63,7 @@ class _Count:
         self._counts: Counter[str] = Counter()
 
     def read(self, reader: Reader) -> None:
-        """Go on to the head."""
+        """Count up to the head."""
         world = self.world
         while records := reader.read(self._topic, world.sequence, _PAGE):
             for record in records:
@@ -71,7 +71,7 @@ class _Count:
                 if wire is not None:
                     self._meter.note(world.workspace.prices, wire, len(record.wire), record.timestamp, void)
             self._counts += self._meter.take()
-            # Nothing is decided here: what only decisions need would grow with the history.
+            # Nothing is decided here: data that only decisions need would grow with the history.
             world.heaps.clear()
             world.timers.clear()
 

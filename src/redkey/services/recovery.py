@@ -1,7 +1,7 @@
-"""Recovery: a new key for those who have the data directory and no live key any more.
+"""Recovery: a new key for operators who have the data directory but no live key.
 
-Whoever can write the data directory owns the server already, so no key is asked for. The ledger says `key.recovered`
-in place of `key.created`, so that everybody who reads it sees how the key came to be.
+Write access to the data directory is ownership of the server, so no key is required. The ledger records `key.recovered`
+in place of `key.created`, so that all readers see how the key was created.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class RecoveredKey(msgspec.Struct, frozen=True, rename="camel"):
 def recover_key(
     store: SequencedStore, ids: Ids, keys: KeyRing, signing: Signing, workspace_id: str = ""
 ) -> RecoveredKey:
-    """Make and record a key of a workspace: the first one gets an operator's key, any other an admin's.
+    """Create and record a key of a workspace: the first workspace gets an operator's key, any other an admin's.
 
-    Waits for the writer lock; a server that runs on the store takes the key from the next request on.
+    Waits for the writer lock; a server that runs on the store accepts the key from the next request on.
     """
     first = next((workspace.workspace_id for _, workspace in workspaces(store)), "")
     chosen = workspace_id or first

@@ -1,8 +1,8 @@
-"""Requests that come again under their idempotency key: the same bytes, whatever happened since.
+"""Repeated requests under an idempotency key: they get the same bytes, whatever happened since.
 
-A reply is told again from the records of its request where it can be (`Operation.repeats`); any other is kept as it
-was sent before it is sent. Where and how long is `redkey.services.answers`. A door brings `render`, which writes a
-reply the way the caller gets it; a `KeptAnswer` in place of a reply is to be sent as it is.
+A reply is made again from the records of its request where possible (`Operation.repeats`). Any other reply is kept as
+it was sent, before it is sent; where and how long is `redkey.services.answers`. An interface passes `render`, which
+encodes a reply for its caller; a `KeptAnswer` in place of a reply is sent unchanged.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Render = Callable[[Any], tuple[int, str, bytes]]
 
 
 async def answer_once(caller: Caller, work: Callable[[], Result[T]], render: Render) -> T | KeptAnswer:
-    """The reply of a use case whose commands do not carry the request's key as it is, or the one given before.
+    """Return the reply of a use case whose commands do not carry the request's key as it is, or the kept reply.
 
-    No unit could find a kept answer for it, so it is looked for first; the same request, sent twice at once, waits.
+    No unit could find a kept reply for it, so it is looked up first; a second copy of the request waits for the first.
     """
     flights, flight = caller.means.flights, (caller.topic, caller.identity[0])
     while flight in flights:
@@ -43,7 +43,7 @@ async def answer_once(caller: Caller, work: Callable[[], Result[T]], render: Ren
 
 
 async def kept(caller: Caller, reply: T, render: Render) -> T | KeptAnswer:
-    """The reply to send: itself, or as it is kept once that is durable."""
+    """Return the reply to send: the reply itself, or its kept form once that is durable."""
     if not must_keep(caller, reply):
         return reply
     outcome = await caller.means.coordinator.submit(caller.topic, caller.actor, _to_keep(caller, reply, render))
@@ -53,7 +53,7 @@ async def kept(caller: Caller, reply: T, render: Render) -> T | KeptAnswer:
 
 
 def keep(caller: Caller, reply: object, render: Render, done: Callable[[KeptAnswer | RedKeyError], None]) -> None:
-    """Keep a reply; `done` gets it as it is to be sent, once it is durable, or why it could not be kept."""
+    """Keep a reply; call `done` with its form to send once it is durable, or with why it could not be kept."""
 
     def settled(outcome: Outcome | RedKeyError) -> None:
         if isinstance(outcome, RedKeyError):
@@ -65,14 +65,14 @@ def keep(caller: Caller, reply: object, render: Render, done: Callable[[KeptAnsw
 
 
 def must_keep(caller: Caller, reply: object) -> bool:
-    """True when a request with a key got a reply that its records do not tell, and that is not kept yet."""
+    """True if a request with a key got a reply that its records do not show, and that is not kept yet."""
     return caller.is_unrecorded and type(reply) is not KeptAnswer and bool(caller.identity[0])
 
 
 def answer_before(caller: Caller, error: Exception) -> KeptAnswer | None:
-    """What a request was answered before that is refused now: what was done needs not be done once more.
+    """Return the reply that a request, now refused, got earlier: what was done need not be done again.
 
-    Refused when it was done so long ago that its answer is no longer kept.
+    Refused if it was done so long ago that its reply is no longer kept.
     """
     if isinstance(error, AnsweredBefore):
         return error.kept

@@ -1,6 +1,6 @@
-"""Replay: records folded from the first one on, outside of any store, with the rows and counts they give.
+"""Replay: folds records from the first one on, outside of any store, with their rows and counts.
 
-The world is let go of what only decisions look at, so that memory follows the live work and not the history.
+The world drops what only decisions read, so that memory depends on the live work and not on the history.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from redkey.reducers.parties import is_log
 from redkey.reducers.world import World
 from redkey.wire.envelope import AnyWire
 
-# The structure with this hash, when anybody has it.
+# Returns the structure with this hash, if it is available.
 Structures = Callable[[str], dict[str, Any] | None]
 
 
@@ -30,7 +30,7 @@ class Replay:
     """The fold of one topic so far."""
 
     def __init__(self, structures: Structures, counted_at: int | None = None) -> None:
-        """Records after `counted_at` are not counted, where it is given."""
+        """Records after `counted_at` are not counted, if it is given."""
         self._structures, self._counted_at = structures, counted_at
         self._world, self._changes = World(), Changes()
         self._voids: list[Row] = []
@@ -43,8 +43,8 @@ class Replay:
         return self._world.workspace.workspace_id
 
     def fold(self, record: Record, wire: AnyWire) -> str | None:
-        """Fold the next record, and say why when it is void; structure that it names must be known by now."""
-        # Nobody but the log is asked for structure: what others name may be nowhere.
+        """Fold the next record; return why it is void, if it is. Structure that it names must be available by now."""
+        # Only wires of the log itself must have their structure: what others name may not exist.
         named = structure_ref(wire.payload) if is_log(self._world, record.payer) else None
         structure = self._structures(named) if named is not None else None
         if named is not None and structure is None:
@@ -59,14 +59,16 @@ class Replay:
         return void
 
     def take_rows(self) -> list[Row]:
-        """The rows of all that was touched since they were last taken."""
+        """Return the rows of everything that was touched since the last call."""
         rows = [*take_rows(self._world, self._changes), *self._voids]
         self._voids.clear()
         self._world.timers.clear()
-        self._world.heaps.clear()
+        if not self._world.workspace.is_ordered:
+            # Where a network gives the order, requests for the next task are decided by what is offered.
+            self._world.heaps.clear()
         self._changes.offers.clear()
         return rows
 
     def take_counts(self) -> Counter[str]:
-        """What was counted since the counts were last taken."""
+        """Return what was counted since the last call."""
         return self._meter.take()

@@ -1,10 +1,10 @@
-"""Fetch JSON from a URL that a stranger gave, without becoming the stranger's tool.
+"""Fetch JSON from a URL of an untrusted caller, without letting the caller reach private hosts through this server.
 
-The name is looked up once, every address it has is checked, and the connection goes to a checked address, with the
-name kept for TLS and Host: nobody can answer one thing to the check and another to the call. No redirects, no
-compression, a bound on bytes and on time over all. What goes wrong at a public address is told, because anybody can
-call it. Everywhere else it is one flat refusal, so that an answer tells nothing about what is open, closed or there at
-all behind this server.
+The name is resolved once, every address is checked, and the connection goes to a checked address, with the name kept
+for TLS and Host: a DNS server cannot return one address to the check and another to the request. There are no
+redirects, no compression, and limits on bytes and total time. Failures at a public address are explained, because the
+caller could call it directly. All other failures get one plain refusal, so that it does not reveal what is open, closed
+or reachable behind this server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from redkey.wire.decode import decode
 
 # Where A2A 1.0 and the versions before it put the card of a site.
 WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-# Names that are this machine wherever they are looked up (RFC 6761), and what systems call it beside them.
+# Names of this machine wherever they are resolved (RFC 6761), and other names that systems use for it.
 _OF_THIS_MACHINE = frozenset({"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
 _HEAD_LIMIT = 16 * 1024
 _CHUNK = 16 * 1024
@@ -36,7 +36,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class FetchPolicy(msgspec.Struct, frozen=True):
-    """What may be called. With `private`, hosts of this machine and network too, there also by plain http."""
+    """Which URLs may be called. With `private`, also hosts of this machine and network, also by plain http."""
 
     private: bool = False
     ports: frozenset[int] = frozenset({443})
@@ -45,14 +45,14 @@ class FetchPolicy(msgspec.Struct, frozen=True):
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """The JSON that was found, and the URL that it was found at."""
+    """The JSON that was found, and the URL where it was found."""
 
     url: str
     value: Any
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of a name, as this machine looks it up."""
+    """Resolve a name as this machine does."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
     return list(dict.fromkeys(str(place[0]) for *_, place in found))
 
@@ -60,7 +60,7 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 async def safe_fetch(
     url: str, policy: FetchPolicy, *, lookup: Resolve = resolve, tls: ssl.SSLContext | None = None
 ) -> Fetched:
-    """The JSON at a URL, or at the well-known places of an origin; FetchRefused when there is none to be had."""
+    """Return the JSON at a URL, or at the well-known paths of an origin; FetchRefused if there is none."""
     target = read_target(url)
     check_static(target, policy)
     addresses: list[Address] = []
@@ -81,7 +81,7 @@ async def safe_fetch(
 
 
 def _reason(cause: Exception, policy: FetchPolicy) -> str:
-    """What went wrong on the way, in words."""
+    """Describe a network failure in words."""
     if isinstance(cause, TimeoutError):
         return f"it did not answer within {policy.seconds:g} seconds"
     if isinstance(cause, JsonRefused):
@@ -94,7 +94,7 @@ def _reason(cause: Exception, policy: FetchPolicy) -> str:
 
 
 def _refusal(addresses: Sequence[Address], why: str) -> FetchRefused:
-    """Tell what is wrong at public addresses; of all others, and of names that lead nowhere, nothing."""
+    """Return a refusal that explains failures at public addresses; of others, and unknown names, it reveals nothing."""
     if not why or not addresses or not all(map(is_public, addresses)):
         return _flat()
     return FetchRefused(f"No JSON document could be fetched from this URL: {why}.", code="fetch_failed")
@@ -109,7 +109,9 @@ async def safe_post(
     lookup: Resolve = resolve,
     tls: ssl.SSLContext | None = None,
 ) -> int:
-    """Send a body to a URL; the status of the answer, of which nothing else is read. FetchRefused when none came."""
+    """Send a body to a URL; return the status of the response, of which nothing else is read. FetchRefused if none
+    came.
+    """
     target = read_target(url)
     check_static(target, policy)
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -143,11 +145,12 @@ async def _read_status(reader: asyncio.StreamReader) -> int:
 
 
 def _flat() -> FetchRefused:
-    return FetchRefused("No JSON document could be fetched from this URL.", code="fetch_failed")
+    detail = "its host has no public address, or none that is known here"
+    return FetchRefused(f"No JSON document could be fetched from this URL: {detail}.", code="fetch_failed")
 
 
 def check_static(target: Target, policy: FetchPolicy) -> None:
-    """What the URL alone decides may be told plainly: its sender knows it already."""
+    """FetchRefused if the URL alone shows that it may not be called; its sender may see the reason."""
     if target.scheme != "https" and not policy.private:
         raise FetchRefused("The URL is refused: only https URLs are fetched.", code="url_refused")
     if target.port not in policy.ports and not policy.private:
@@ -160,16 +163,16 @@ def check_static(target: Target, policy: FetchPolicy) -> None:
 
 def _allowed(target: Target, address: Address, policy: FetchPolicy) -> bool:
     if is_public(address):
-        # The ways of a private network stay in it: out of it only https goes, to the listed ports.
+        # Requests may use http and any port inside a private network; outside of it only https to the listed ports.
         return target.scheme == "https" and target.port in policy.ports
     return policy.private and not address.is_multicast and not address.is_unspecified
 
 
 async def _addresses(target: Target, policy: FetchPolicy, lookup: Resolve) -> list[Address]:
-    """The addresses to call. A name with one address that may not be called is not called at all."""
+    """Resolve the addresses to call. A name with one forbidden address is not called at all."""
     if target.address is not None:
         return [target.address]
-    # An address with a zone (fe80::1%eth0) is not an address here.
+    # An address with a zone (fe80::1%eth0) is not accepted.
     found = [ip_address(text) for text in await lookup(target.host, target.port) if "%" not in text]
     if not found or not all(_allowed(target, address, policy) for address in found):
         raise _flat()
@@ -179,7 +182,7 @@ async def _addresses(target: Target, policy: FetchPolicy, lookup: Resolve) -> li
 async def _get(
     target: Target, addresses: Sequence[Address], policy: FetchPolicy, tls: ssl.SSLContext | None
 ) -> bytes | str:
-    """The body of a JSON answer; what is there instead when there is none."""
+    """Return the body of a JSON response; if there is none, the reason."""
     reader, writer = await _connect(target, addresses, tls)
     try:
         writer.write(
@@ -188,7 +191,7 @@ async def _get(
         )
         return await _read(reader, policy.bytes)
     finally:
-        # Not closed politely: a peer that never answers the goodbye would hold the connection.
+        # Closed without a TLS goodbye: a peer that never answers it would hold the connection.
         writer.transport.abort()
 
 
@@ -211,7 +214,7 @@ def _trust() -> ssl.SSLContext:
 
 
 class _Answer:
-    """What httptools tells of an answer."""
+    """The callbacks of httptools for one response."""
 
     def __init__(self) -> None:
         self.headers: dict[bytes, bytes] = {}
@@ -241,7 +244,7 @@ async def _read(reader: asyncio.StreamReader, limit: int) -> bytes | str:
             _check_ended(answer)
             break
         taken += len(chunk)
-        # The bound is on what is read, so that neither endless headers nor chunks of nothing get past it.
+        # The limit is on bytes read, so that endless headers or empty chunks cannot pass it.
         if taken > limit + _HEAD_LIMIT or len(answer.body) > limit:
             raise EOFError(f"it has more than {limit:,} bytes")
         parser.feed_data(chunk)
@@ -253,7 +256,7 @@ async def _read(reader: asyncio.StreamReader, limit: int) -> bytes | str:
 
 
 def _instead(status: int, headers: dict[bytes, bytes]) -> str:
-    """What is at a place that has no JSON."""
+    """Describe what a URL without JSON returns."""
     if 300 <= status < 400:
         return f"it answers with a redirect ({status}), which is not followed"
     if status != 200:
@@ -263,7 +266,7 @@ def _instead(status: int, headers: dict[bytes, bytes]) -> str:
 
 
 def _check_ended(answer: _Answer) -> None:
-    """A body without a stated length ends with the connection; one with a length was cut off."""
+    """EOFError if the response was cut off; without a stated length the body ends with the connection."""
     if not answer.has_head or b"content-length" in answer.headers or b"transfer-encoding" in answer.headers:
         raise EOFError("its answer was cut off")
 

@@ -1,7 +1,7 @@
-"""Simulation of a plan before anybody is paid for it: the real commands and reducers under a clock that is moved by
-hand. Agents claim, work as long as they are said to, and complete; gates are approved after a while.
+"""Simulation of a plan before agents are paid for it: the real commands and reducers under a simulated clock.
 
-Nothing is guessed here about what opens when: that is decided by the same code that will run the plan.
+Agents claim, work for the assumed time, and complete; gates are approved after a while. Nothing is guessed about which
+task opens when: the code that will run the plan decides it here too.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from redkey.wire.ids import parse_stream, ulid
 from redkey.wire.names import role_id
 
 _QUEUE = "queue_simulation"
-# Simulated agents take the longest lease there is, and give a sign of life when more than half of it has passed.
+# Simulated agents take the longest lease there is, and send a heartbeat when more than half of it has passed.
 _LEASE_SECONDS = 86_400
 _HEARTBEAT_SECONDS = 50_000
 
 
 class SimulatedClock:
-    """Time goes where it is put."""
+    """A clock that the simulation sets."""
 
     _START = 1_767_225_600 * 1_000_000_000  # 2026-01-01T00:00:00Z
 
@@ -68,7 +68,7 @@ class SimulatedClock:
 
 
 class Assumptions(msgspec.Struct, frozen=True):
-    """What a simulation takes for granted: how many agents have each role, how long each task and approval takes."""
+    """The assumptions of a simulation: how many agents have each role, how long each task and approval takes."""
 
     agents: Mapping[str, int]
     seconds: Mapping[str, float]
@@ -83,7 +83,7 @@ class Assumptions(msgspec.Struct, frozen=True):
 
 
 class RoleReport(msgspec.Struct, rename="camel"):
-    """How the agents of one role fared. Waiting is what available tasks did until somebody of the role was free."""
+    """The results of one role. Waiting is the time in which available tasks had no free agent of the role."""
 
     agents: int
     tasks: int = 0
@@ -95,26 +95,26 @@ class RoleReport(msgspec.Struct, rename="camel"):
 
 
 class Report(msgspec.Struct, rename="camel"):
-    """What came of a simulation."""
+    """The result of a simulation."""
 
     finished: bool
     makespan_seconds: float
     critical_path: list[str]
     critical_path_seconds: float
     roles: dict[str, RoleReport]
-    # The role whose tasks waited longest for a free agent; empty when none waited.
+    # The role whose tasks waited longest for a free agent; empty if none waited.
     bottleneck: str
-    # How long tasks that could have opened waited for room under maxParallelTasks.
+    # How long tasks that could have opened waited because of maxParallelTasks.
     waited_for_room_seconds: float
     most_at_work: int
     levels: int
     records: int
-    # Tasks that were never done: nobody has their role, their deadline passed, or they wait for such a task.
+    # Tasks that were never done: no agent has their role, their deadline passed, or they wait for such a task.
     left: list[str]
 
 
 def simulate(plan: dict[str, Any], assumed: Assumptions, store: SequencedStore, clock: SimulatedClock) -> Report:
-    """Run a valid plan on an empty store and tell how it went."""
+    """Run a valid plan on an empty store and return the result."""
     run = _Simulation(plan, assumed, store, clock)
     run.begin()
     run.go()
@@ -122,7 +122,7 @@ def simulate(plan: dict[str, Any], assumed: Assumptions, store: SequencedStore, 
 
 
 class _Ids:
-    """Ids in the order they are asked for: one simulation, one ledger."""
+    """Counts up ids, so that the same simulation gives the same ledger."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -146,13 +146,13 @@ class _Simulation:
         self._topic = store.create_topic()
         workspace_id = "wk_" + self._ids.ulid()
         self._workspace_id = workspace_id
-        # Who works is not who approves.
+        # The approver, who must not be one of the workers.
         self._admin = Actor(workspace_id, "key_" + self._ids.ulid(), frozenset({"admin"}))
         self._approver = Actor(workspace_id, "key_" + self._ids.ulid(), frozenset({"admin"}))
         self._tasks = {task.id: task for task in self._plan.tasks}
         self._roles = {role: RoleReport(assumed.agents_of(role)) for role in self._plan.roles_by_id()}
         self._idle: dict[str, deque[str]] = {role: deque() for role in self._roles}
-        # role -> available tasks that nobody has claimed yet, and since when each task has been available.
+        # role -> available tasks that no agent has claimed yet, and since when each task has been available.
         self._waiting: dict[str, int] = defaultdict(int)
         self._since: dict[str, float] = {}
         self._names: dict[str, str] = {}
@@ -165,7 +165,7 @@ class _Simulation:
         self._ended_at, self._finished = -1.0, False
 
     def begin(self) -> None:
-        """A workspace, its agents, and the run."""
+        """Create a workspace, its agents, and the run."""
         self._do(CreateWorkspace(self._workspace_id))
         self._do(CreateQueue(_QUEUE, {"max_live_claims": 1}))
         roles, documents = missing_roles(self._plan, (), self._ids.nonce)
@@ -186,7 +186,7 @@ class _Simulation:
         self._idle[role].append(agent_id)
 
     def go(self) -> None:
-        """Let time pass from one happening to the next until nothing is left to happen."""
+        """Advance time from one event to the next until nothing is left to happen."""
         self._claim_all()
         while self._events:
             self._now, _, kind, subject = heappop(self._events)
@@ -200,7 +200,7 @@ class _Simulation:
             self._claim_all()
 
     def _claim_all(self) -> None:
-        """Every free agent whose role has an available task claims one."""
+        """Let every free agent whose role has an available task claim one."""
         for role, idle in self._idle.items():
             while idle and self._waiting[role]:
                 self._claim(role, idle.popleft())
@@ -230,7 +230,7 @@ class _Simulation:
         self._do(CompleteClaim(claim_id))
 
     def _leave_outputs(self, claim_id: str, key: str) -> None:
-        """The artifacts that a task must leave before it is complete."""
+        """Add the artifacts that a task must have before it is complete."""
         for name in self._tasks[key].output_names():
             document = content.document({"name": name}, self._ids.nonce())
             artifact_id, size = "art_" + self._ids.ulid(), len(document.data)
@@ -238,7 +238,7 @@ class _Simulation:
             self._do(artifact, contents=(document,))
 
     def _hear(self, records: list[Settled]) -> None:
-        """Take note of what was opened, approved and ended."""
+        """Note what was opened, approved and ended."""
         for one in records:
             subject = parse_stream(one.event.stream.stream_id).subject
             match one.event.payload:
@@ -266,7 +266,7 @@ class _Simulation:
         report.most_waiting = max(report.most_waiting, self._waiting[role] - len(self._idle[role]))
 
     def _withdraw(self, key: str) -> None:
-        """A task failed by its deadline; when nobody had it yet, nobody will claim it."""
+        """Note a task that failed by its deadline; if no agent had it yet, none will claim it."""
         if self._since.pop(key, None) is not None:
             self._waiting[role_id(self._tasks[key].role)] -= 1
 
@@ -275,9 +275,9 @@ class _Simulation:
         heappush(self._events, (self._now + seconds, self._planned, kind, subject))
 
     def _do(self, command: Command, caller: Actor | None = None, contents: tuple[Content, ...] = ()) -> list[Settled]:
-        """One command in a unit of its own, as the coordinator would run it; everything that was recorded with it.
+        """Run one command in a unit of its own, as the coordinator would; return everything that was recorded with it.
 
-        What comes too late, such as a completion after the task's deadline, is refused and nothing comes of it.
+        A command that comes too late, such as a completion after the task's deadline, is refused without effect.
         """
         with self._store.write(self._topic) as unit:
             work = TopicWork(unit, self._topic, self._world, self._ids)
@@ -292,7 +292,7 @@ class _Simulation:
         return work.records
 
     def report(self) -> Report:
-        """Everything that a planner asks."""
+        """Collect the figures that a planner needs."""
         makespan = self._ended_at if self._ended_at >= 0 else self._now
         places = {task.id: index for index, task in enumerate(self._plan.tasks)}
         upstream = [[places[key] for key in task.depends_on] for task in self._plan.tasks]
@@ -322,7 +322,7 @@ class _Simulation:
         return self._assumed.seconds_of(key) + gate
 
     def _waited_for_room(self) -> float:
-        """From the moment that everything a task depends on was done until it was opened."""
+        """Return the time from when everything a task depends on was done until it was opened."""
         total = 0.0
         for key, opened in self._opened.items():
             ready = max((self._done_at[above] for above in self._tasks[key].depends_on), default=0.0)
@@ -331,7 +331,7 @@ class _Simulation:
 
 
 def _capabilities(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """What the agents of each role must be able to do: everything that its tasks ask for."""
+    """Return the capabilities of each role's agents: everything that its tasks require."""
     asked: dict[str, dict[str, None]] = {role: {} for role in plan.roles_by_id()}
     for task in plan.tasks:
         asked[role_id(task.role)].update(dict.fromkeys(task.required_capabilities))

@@ -1,7 +1,7 @@
 """The types of all structs, built before there are threads.
 
-msgspec builds what it needs to know of a struct when the struct is first decoded. Another thread that decodes the same
-struct meanwhile sees it half built, and the process ends with a segmentation fault. So a server builds all of them at
+msgspec builds its data on a struct when the struct is first decoded. If another thread decodes the same struct
+meanwhile, it sees incomplete data, and the process ends with a segmentation fault. So a server builds all of them at
 its start, in one thread.
 """
 

@@ -1,9 +1,9 @@
-"""Subscriptions: who follows a workspace's events, from any place in the order on, without gap and without copy.
+"""Subscriptions: callers follow a workspace's events from any place in the order on, without gaps or duplicates.
 
-Each followed workspace has one feed: a ring of its last events, each encoded once for all who follow. A follower
-has no queue of its own, only a position: while the ring reaches back to it, it takes from the ring, and from the
-store where not. So a slow reader costs what it takes and nothing more, and cannot fall out of the order. Those who
-wait are grouped by what they want: an event costs those nothing who did not ask for it.
+Each followed workspace has one feed: a ring of its last events, each encoded once for all followers. A follower has no
+queue of its own, only a position: it reads from the ring if the ring reaches back to the position, else from the store.
+So a slow reader costs only what it reads, and cannot get events out of order. Waiting followers are grouped by their
+filter, so that an event costs nothing for groups that do not want it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import suppress
 
 import msgspec
 
+from redkey import fibers
 from redkey.errors import StoreError, TooManySubscribers
 from redkey.ledger.ports import Reader, SequencedStore
 from redkey.readmodel.events import show
@@ -26,20 +27,20 @@ from redkey.wire.subjects import subjects
 
 RING = 4096
 PAGE = 500
-# What one delivery holds at most.
+# The limits of one delivery.
 CHUNK_BYTES = 256 * 1024
-# Waking everybody at once costs about this much each; many followers are woken less often, so that the writers
-# keep most of the time.
+# The cost of waking one follower is about this. With many followers they are woken less often, so that the writers keep
+# most of the time.
 _WAKE_SECONDS = 50e-6
 _FEW = 16
 _AT_ONCE = 64
 
-# Writes an event the way followers get it.
+# Encodes an event for followers.
 Encode = Callable[[Event], bytes]
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """What a follower wants to see; what is empty does not matter."""
+    """A follower's filter; an empty field matches everything."""
 
     types: frozenset[str] = frozenset()
     agent_id: str = ""
@@ -53,7 +54,7 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 class Published(msgspec.Struct, gc=False):
-    """One event. It is encoded when the first follower takes it, and its names are listed when a filter asks."""
+    """One event. It is encoded when the first follower reads it, and its names are listed when a filter needs them."""
 
     record: Settled
     encoded: bytes = b""
@@ -69,20 +70,20 @@ class Published(msgspec.Struct, gc=False):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The ids that the event is about."""
+        """Return the ids that the event is about."""
         if not self.subjects:
             self.subjects = subjects(self.record.event)
         return self.subjects
 
     @property
     def task_id(self) -> str:
-        """The task that the event is about, or else names; empty when there is none."""
+        """Return the task that the event is about, or else the task that it names; empty if there is none."""
         stream = parse_stream(self.record.event.stream.stream_id)
         named: str | None = getattr(self.record.event.payload, "task_id", None)
         return named or (stream.subject if stream.kind == "task" else "")
 
     def chunk(self, encode: Encode) -> bytes:
-        """The event as followers get it."""
+        """Return the event encoded for followers."""
         if not self.encoded:
             record = self.record
             self.encoded = encode(show(record.event, record.sequence, record.timestamp))
@@ -90,7 +91,7 @@ class Published(msgspec.Struct, gc=False):
 
 
 class Waiting:
-    """Those who wait for the same: up to where nothing was for them, and whether something is now."""
+    """Followers that wait with the same filter: up to which place nothing matched, and if something now does."""
 
     __slots__ = ("due", "futures", "reached")
 
@@ -101,39 +102,53 @@ class Waiting:
 
 
 class Feed:
-    """The last events of one workspace, and those who wait for the next."""
+    """The last events of one workspace, and the followers that wait for the next."""
 
-    def __init__(self, store: SequencedStore, topic: str, encode: Encode) -> None:
+    def __init__(self, store: SequencedStore, topic: str, head: int, encode: Encode) -> None:
+        """`head` is where the feed begins; the store has watched the topic since before `head` was read."""
         self._store, self.topic, self._encode = store, topic, encode
-        # From now on the store tells of what others commit to it.
-        store.known_head(topic)
-        self.last = store.head(topic).sequence
+        self.last = head
         self.followers = 0
+        # True while the store is read: records that are committed meanwhile are found by the next page of that.
+        self._is_looking = False
         self._ring: deque[Published] = deque(maxlen=RING)
         self._waiting: dict[Filter, Waiting] = {}
         self._waking: asyncio.Handle | None = None
-        # What everybody who stands at the same place takes next: (after, last), bytes.
+        # The next delivery of all followers at the same place: (after, last), bytes.
         self._joined: tuple[tuple[int, int], bytes] = ((0, 0), b"")
         # task -> (queue, workflow), which never change.
         self._places: dict[str, tuple[str, str]] = {}
 
     def hear(self, records: Sequence[Settled]) -> None:
-        """Take in records that were committed."""
+        """Add records that were committed."""
         if records[0].sequence != self.last + 1:
-            # Others wrote in between: the store has all of it. When it cannot be read now, the next look will find it.
-            with suppress(StoreError):
-                self.look()
+            # Other processes wrote in between: the store has everything. If it cannot be read now, the next read finds
+            # them.
+            if not self._store.inline:
+                fibers.start(self.look_if_possible)
+            else:
+                self.look_if_possible()
             return
         self._add([*map(Published, records)])
         self._announce()
 
+    def look_if_possible(self) -> None:
+        """Read the store, unless a read is running already or the store is not available now."""
+        if not self._is_looking:
+            with suppress(StoreError):
+                self.look()
+
     def look(self) -> None:
-        """Take in what the store has beyond the last event."""
-        before = self.last
-        while records := self._store.read(self.topic, self.last, PAGE):
-            self._add([Published(settled(record)) for record in records])
-        if self.last != before:
-            self._announce()
+        """Add the records that the store has beyond the last event."""
+        self._is_looking = True
+        try:
+            while records := self._store.read(self.topic, self.last, PAGE):
+                # Some of them may have been added while they were read.
+                if news := [Published(settled(record)) for record in records if record.sequence > self.last]:
+                    self._add(news)
+                    self._announce()
+        finally:
+            self._is_looking = False
 
     def _add(self, events: list[Published]) -> None:
         self._ring.extend(events)
@@ -149,7 +164,7 @@ class Feed:
             if not types:
                 types = {event.type for event in events}
                 names = {name for event in events for name in event.names}
-            # Most filters are told apart from all events at once.
+            # Most filters can be decided from all events at once.
             if (
                 (wanted.types and wanted.types.isdisjoint(types))
                 or (wanted.agent_id and wanted.agent_id not in names)
@@ -162,14 +177,17 @@ class Feed:
                 waiting.reached = self.last
 
     def _may_want(self, events: list[Published], wanted: Filter) -> bool:
+        if not self._store.inline and (wanted.queue_id or wanted.workflow_id):
+            # Finding the queue of a task may need a read: the follower does that when it reads the events.
+            return True
         try:
             return any(self._matches(event, wanted) for event in events)
         except StoreError:
-            # Here others are answered, who must not suffer for it: the follower looks for itself, and is told.
+            # Do not fail the commit path: the follower will read the store itself, and report the same error.
             return True
 
     def take(self, after: int, wanted: Filter) -> tuple[bytes, int]:
-        """The wanted events after a place, as many as go into one delivery, and the place that it reaches."""
+        """Return the wanted events after a place, as many as fit into one delivery, and the place that it reaches."""
         if after >= self.last:
             return b"", after
         first = self._ring[0].sequence if self._ring else self.last + 1
@@ -186,8 +204,9 @@ class Feed:
         return chunk, reached
 
     async def wait(self, after: int, wanted: Filter, seconds: float) -> int:
-        """Sleep until there may be something wanted after a place, or for so long: the place up to which there is
-        nothing."""
+        """Sleep until there may be a wanted event after a place, or until the time is over; return the place up to
+        which there is none.
+        """
         if self.last > after:
             return after
         loop = asyncio.get_running_loop()
@@ -204,11 +223,11 @@ class Feed:
             del waiting.futures[future]
             if not waiting.futures and self._waiting.get(wanted) is waiting:
                 del self._waiting[wanted]
-        # Who came when something was due already stands behind it.
+        # Followers that came after this was scheduled are beyond it already.
         return max(after, waiting.reached)
 
     def wake(self) -> None:
-        """Wake all who wait, whether there is something or not: a few at a time, so that others have their turn."""
+        """Wake all waiting followers, even if there is nothing: a few at a time, so that other code can run."""
         self._wake_some([future for waiting in self._waiting.values() for future in waiting.futures])
 
     def _wake_due(self) -> None:
@@ -275,7 +294,7 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 def place_of(store: Reader, topic: str, task_id: str) -> tuple[str, str]:
-    """The queue and the workflow that a task belongs to."""
+    """Return the queue and the workflow of a task."""
     row = store.row(topic, "task", task_id) if task_id else None
     if row is None:
         return "", ""
@@ -290,7 +309,7 @@ class Subscription:
         self._feed, self.position, self._wanted, self.leave = feed, after, wanted, leave
 
     def take(self) -> bytes:
-        """What there is for this follower now."""
+        """Return the next delivery for this follower."""
         chunk, self.position = self._feed.take(self.position, self._wanted)
         return chunk
 
@@ -302,50 +321,58 @@ class Subscription:
         self.position = await self._feed.wait(self.position, self._wanted, seconds)
 
     def wake(self) -> None:
-        """Let all who wait for this workspace look again; it is rarely needed, and costs each of them little."""
+        """Let all followers of this workspace read again; this is rarely needed, and costs each of them little."""
         self._feed.wake()
 
 
 class Subscriptions:
-    """Everybody who follows a workspace of this server."""
+    """All followers of a server's workspaces."""
 
     def __init__(self, store: SequencedStore, limit: int, encode: Encode) -> None:
-        """`encode` writes an event the way followers get it; it is called once for an event, however many follow."""
+        """`encode` encodes an event for followers; it is called once for an event, however many follow."""
         self._store, self._limit, self._encode = store, limit, encode
         self._feeds: dict[str, Feed] = {}
         self.count = 0
         self.stopping = False
 
     def open(self, topic: str, after: int | None, wanted: Filter) -> Subscription:
-        """Follow a workspace from a place on, or from its head; call `leave` of what is returned at the end."""
+        """Follow a workspace from a place on, or from its head; call `leave` of the returned follower at the end."""
         if self.count >= self._limit or self.stopping:
             raise TooManySubscribers
         feed = self._feeds.get(topic)
         if feed is None:
-            feed = self._feeds[topic] = Feed(self._store, topic, self._encode)
+            # From now on the store reports commits of other processes to this topic.
+            self._store.known_head(topic)
+            head = self._store.head(topic).sequence
+            # Another follower may have come while the head was read.
+            feed = self._feeds.get(topic)
+            if feed is None:
+                feed = self._feeds[topic] = Feed(self._store, topic, head, self._encode)
+                if self._store.known_head(topic) > head and not self._store.inline:
+                    fibers.start(feed.look_if_possible)
         feed.followers += 1
         self.count += 1
         return Subscription(feed, feed.last if after is None else after, wanted, lambda: self._leave(feed))
 
     def hear(self, topic: str, records: Sequence[Settled]) -> None:
-        """Records were committed: a listener for the coordinator."""
+        """Add records that were committed; a listener for the coordinator."""
         feed = self._feeds.get(topic)
         if feed is not None:
             feed.hear(records)
 
     def look(self) -> None:
-        """Others may have committed."""
+        """Read what other processes may have committed."""
         for feed in self._feeds.values():
             feed.look()
 
     def look_at(self, topic: str) -> None:
-        """Others have committed to a workspace."""
+        """Read what other processes have committed to a workspace."""
         feed = self._feeds.get(topic)
         if feed is not None:
             feed.look()
 
     def begin_stop(self) -> None:
-        """Wake everybody; they end with their cursor."""
+        """Wake all followers; they end with their cursor."""
         self.stopping = True
         for feed in self._feeds.values():
             feed.wake()
@@ -354,4 +381,4 @@ class Subscriptions:
         self.count -= 1
         feed.followers -= 1
         if not feed.followers:
-            del self._feeds[feed.topic]
+            self._feeds.pop(feed.topic, None)

@@ -1,34 +1,37 @@
-"""Timers: time passes, and other processes write. What follows from either is decided elsewhere: timers only call.
+"""Timers: call the rest of the server when time passes and when other processes write. They decide nothing.
 
-Leases, deadlines and silent agents are judged by `due` inside the units that record them; nothing here is needed
-for an answer to be right, only for it to come when nobody asks.
+Leases, deadlines and silent agents are judged by `due` inside the units that record them. Replies are right without
+timers; timers only make things happen when no request comes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import structlog
 
-from redkey.errors import RedKeyError
+from redkey import fibers
+from redkey.errors import RedKeyError, StoreError, StorePoisoned
 from redkey.ledger.ports import Clock, SequencedStore
 from redkey.services.authority import Authority
 from redkey.services.coordinator import Coordinator
 from redkey.services.keys import KeyRing
 from redkey.services.subscriptions import Subscriptions
 
-# How often to look for commits of other processes while somebody waits for them, and for what is due.
+# How often to look for commits of other processes while there are waiters, and for what is due.
 POLL_SECONDS = 0.025
 TICK_SECONDS = 0.25
-# Ledger time may lag behind the wall clock: what was not due after all is tried again this much later.
+# Ledger time may lag behind the wall clock: what was not due after all is tried again after this time.
 _AGAIN_SECONDS = 0.5
+# When to read the commits of others again, after the store could not be read.
+_NEWS_SECONDS = 1.0
 _log = structlog.get_logger("redkey.timers")
 
 
 class Timers:
-    """The background of one server."""
+    """The tasks that a server runs in the background."""
 
     def __init__(
         self,
@@ -46,11 +49,15 @@ class Timers:
         self._authority, self._keys = authority, keys
         self._unsubscribe: Callable[[], None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        # True while a store across a network cannot be reached.
+        self._is_away = False
+        # Workspaces whose commits from other processes are being read, and whether more came meanwhile.
+        self._reading: dict[str, bool] = {}
         # topic -> when it may be ticked again.
         self._ticked: dict[str, float] = {}
 
     def start(self) -> None:
-        """Begin: from now on this server learns of what others commit, and of what is due."""
+        """Start: from now on this server notices commits of others, and what is due."""
         loop = asyncio.get_running_loop()
 
         def beside(topic: str, head: int) -> None:
@@ -63,7 +70,7 @@ class Timers:
             self._tasks[-1].add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """End all of it."""
+        """Stop all background tasks."""
         if self._unsubscribe is not None:
             self._unsubscribe()
         for task in self._tasks:
@@ -73,10 +80,12 @@ class Timers:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            self.tick()
+            with self._unless_away():
+                self.tick()
+                self._is_away = False
 
     def tick(self) -> None:
-        """Let everything that is due be recorded."""
+        """Record everything that is due."""
         now = asyncio.get_running_loop().time()
         self._ticked = {topic: until for topic, until in self._ticked.items() if until > now}
         for topic in self._coordinator.due_topics(self._clock.wall(), self._clock.monotonic()):
@@ -85,16 +94,40 @@ class Timers:
                 self._coordinator.tick(topic)
 
     async def _poll(self) -> None:
-        """Let a store that does not listen by itself look for what others commit, as long as that concerns somebody."""
+        """Make a store that does not listen by itself look for commits of others, while that concerns a caller."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
             held = any(one is not None and one.is_awaited for one in (self._authority, self._keys))
             if held or self._coordinator.awaited or self._subscriptions.count:
-                self._store.look()
+                with self._unless_away():
+                    self._store.look()
 
     def _heard(self, topic: str, head: int) -> None:
-        """Another process has committed: whoever holds, waits for or follows something of the workspace looks."""
-        # Who may not look any more must not see what came after that.
+        """Update callers that hold, wait for or follow something of a workspace that another process has changed."""
+        if self._store.inline:
+            self._look_all(topic)
+        elif topic in self._reading:
+            self._reading[topic] = True
+        else:
+            fibers.start(self._read_news, topic)
+
+    def _read_news(self, topic: str) -> None:
+        """Read until there is no more: each read of a network store waits for a response."""
+        self._reading[topic] = True
+        try:
+            while self._reading[topic]:
+                self._reading[topic] = False
+                self._look_all(topic)
+        except StoreError as failure:
+            # The store reports a commit once.
+            _log.warning("news of other servers cannot be read now", topic=topic, code=failure.code)
+            if not self._coordinator.stopping:
+                asyncio.get_running_loop().call_later(_NEWS_SECONDS, self._heard, topic, 0)
+        finally:
+            del self._reading[topic]
+
+    def _look_all(self, topic: str) -> None:
+        # A caller that lost its authority must not see what came after that.
         if self._keys is not None:
             self._keys.look_at(topic)
         if self._authority is not None:
@@ -103,8 +136,11 @@ class Timers:
         self._subscriptions.look_at(topic)
 
     async def _sweep(self) -> None:
-        """Look into the workspaces whose ledger is ahead of the clock: the store finds late what is due in them."""
-        for topic in self._store.topics():
+        """Find what is due in workspaces whose ledger is ahead of the clock: the store finds it late."""
+        topics: Sequence[str] = ()
+        with self._unless_away():
+            topics = self._store.topics()
+        for topic in topics:
             try:
                 if self._store.head(topic).timestamp > self._clock.wall():
                     self._coordinator.peek(topic)
@@ -116,8 +152,23 @@ class Timers:
         while True:
             await asyncio.sleep(self._idle_seconds)
             self._coordinator.let_go_idle()
-            # Records of acts that no listener was told of, such as a new signer's.
-            self._subscriptions.look()
+            # Records of acts that no listener got, such as a new signer's.
+            with self._unless_away():
+                self._subscriptions.look()
+
+    @contextmanager
+    def _unless_away(self) -> Iterator[None]:
+        """Keep the timers running while the database cannot be reached: they ask it again the next time."""
+        try:
+            yield
+        except StorePoisoned:
+            raise
+        except StoreError as failure:
+            if self._store.inline:
+                raise
+            if not self._is_away:
+                _log.warning("the store cannot be read; timers wait for it", code=failure.code, reason=failure.message)
+            self._is_away = True
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (cause := task.exception()) is not None:

@@ -1,9 +1,9 @@
-"""Turns: which submissions share the next unit, so that nobody waits for the large work of another workspace.
+"""Turns: which submissions share the next unit, so that no caller waits for the large work of another workspace.
 
-While one workspace alone writes, a unit takes all that has arrived, because one commit for many is cheapest. As soon
-as several do, a unit takes from each of them in turn and decides for a few milliseconds, or for as long as a commit
-takes on this disk: whoever sends one request then waits for at most one such unit, however much others have sent. How
-much a unit may take follows from what the last ones took.
+While only one workspace writes, a unit takes all that has arrived, because one commit for many is cheapest. As soon as
+several do, a unit takes from each of them in turn and decides for a few milliseconds, or for as long as a commit takes
+on this disk: a caller with one request then waits for at most one such unit, however much others have sent. The size of
+a unit is calculated from the times of the last ones.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Callable, Container, Iterable, Iterator
 
 from redkey.services.submission import Submission
 
-# Units stay small enough that nobody waits long for a commit that others fill.
+# Units stay small enough that callers do not wait long for a commit that others fill.
 BATCH_LIMIT = 512
-# How long a unit may decide while several workspaces write; longer only where the commit that ends it takes longer.
+# How long a unit may decide while several workspaces write; longer only if its commit takes longer.
 UNIT_SECONDS = 0.0015
 _FEWEST = 4
-# For so long after the last change of workspace they count as several.
+# How long after the last change of workspace several workspaces count as writing.
 _SHARED_SECONDS = 1.0
-# How much one unit changes what is known of the cost of a submission.
+# How much one unit changes the estimated cost of a submission.
 _WEIGHT = 0.25
-# No submission costs less, whatever a clock says that stands still.
+# The lowest cost of a submission, even if a coarse clock measures none.
 _LEAST_SECONDS = 1e-6
 
 
@@ -31,7 +31,7 @@ class Turns:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        # Those whose turn comes next are first.
+        # The workspace whose turn is next is first.
         self._lines: dict[str, deque[Submission]] = {}
         self._count = 0
         self._last_topic = ""
@@ -52,16 +52,16 @@ class Turns:
 
     @property
     def unit_limit(self) -> int:
-        """How many submissions the next unit may take."""
+        """Return how many submissions the next unit may take."""
         if self._now() >= self._shared_until:
             return BATCH_LIMIT
         seconds = max(UNIT_SECONDS, self._commit_seconds)
         return max(_FEWEST, min(BATCH_LIMIT, int(seconds / self._submission_seconds)))
 
     def add(self, submission: Submission) -> None:
-        """A submission has arrived."""
+        """Add a submission that has arrived."""
         topic = submission.topic
-        # A tick is nobody's request.
+        # A tick is not a caller's request.
         if topic != self._last_topic and submission.command is not None:
             if self._last_topic:
                 self._shared_until = self._now() + _SHARED_SECONDS
@@ -73,13 +73,15 @@ class Turns:
         self._count += 1
 
     def put_back(self, batch: Iterable[Submission]) -> None:
-        """What was taken could not be done yet: it comes first again, in its order."""
+        """Put back submissions that could not be done yet: they come first again, in their order."""
         for submission in reversed([*batch]):
             self._line(submission.topic).appendleft(submission)
             self._count += 1
 
     def take(self) -> list[Submission]:
-        """What shares the next unit: from every line in turn, in the order of each. `alone` means alone."""
+        """Take the submissions of the next unit: from every line in turn, in the order of each. One marked `alone` is
+        taken alone.
+        """
         limit, taken = self.unit_limit, list[Submission]()
         while self._lines and len(taken) < limit:
             topic, line = next(iter(self._lines.items()))
@@ -87,7 +89,7 @@ class Turns:
                 break
             submission = line.popleft()
             self._count -= 1
-            # The next turn is another's.
+            # The next turn is another workspace's.
             if len(self._lines) > 1 or not line:
                 del self._lines[topic]
                 if line:
@@ -98,7 +100,7 @@ class Turns:
         return taken
 
     def take_of(self, busy: Container[str]) -> list[Submission]:
-        """What shares the next unit of the first workspace in line that is not busy; empty when there is none."""
+        """Take the submissions of the next unit for the first workspace that is not busy; empty if there is none."""
         topic = next((topic for topic in self._lines if topic not in busy), None)
         if topic is None:
             return []
@@ -109,7 +111,7 @@ class Turns:
                 break
         self._count -= len(taken)
         if line:
-            # The next turn is another's.
+            # The next turn is another workspace's.
             self._lines[topic] = line
         return taken
 
@@ -125,7 +127,7 @@ class Turns:
         return taken
 
     def measured(self, count: int, deciding_seconds: float, commit_seconds: float) -> None:
-        """So many submissions were decided in this time, and committed in that."""
+        """Note the times in which a unit's submissions were decided and committed."""
         each = max(deciding_seconds / count, _LEAST_SECONDS)
         self._submission_seconds += (each - self._submission_seconds) * _WEIGHT
         self._commit_seconds += (commit_seconds - self._commit_seconds) * _WEIGHT

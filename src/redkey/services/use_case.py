@@ -1,8 +1,8 @@
-"""Use cases: what RedKey does, one function for each operation, whichever door it is asked at.
+"""Use cases: what RedKey does, one function for each operation, the same for every interface (API, A2A, MCP, bus).
 
-A use case takes the caller first, then the parameters of the path, the body, the query. Authority is judged here and
-nowhere else. It gives its reply at once, or `Pending`, or a coroutine of either: a plain function costs no task of
-the event loop. `Caller.reply` awaits whatever it is.
+A use case takes the caller first, then the parameters of the path, the body, the query. It checks authority, and
+nothing else does. It returns its reply at once, or `Pending`, or a coroutine of either: a plain function costs no task
+of the event loop. `Caller.reply` awaits all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class UseCase(Generic[P, Result]):
-    """A function behind an operation. `run` is the function itself, for a door that has judged the caller before."""
+    """The function of an operation. `run` is the function itself, for an interface that has checked the caller."""
 
     def __init__(self, operation: Operation, run: Callable[Concatenate[Caller, P], Result]) -> None:
         self.operation, self.run = operation, run
@@ -31,8 +31,9 @@ class UseCase(Generic[P, Result]):
         return self.run(caller, *arguments, **named)
 
     def judge(self, caller: Caller) -> None:
-        """Refuse a caller that has none of the scopes; an operation without scopes is open to everybody, and one that
-        is shared judges those without a key itself."""
+        """Refuse a caller that has none of the scopes. An operation without scopes is open to all; a shared one checks
+        callers without a key itself.
+        """
         if self.operation.shared and not caller.actor.key_id:
             return
         if self.operation.scopes and self.scopes.isdisjoint(caller.actor.scopes):
@@ -50,7 +51,7 @@ class InsufficientScope(Refused):
 def use_case(
     operation: Operation,
 ) -> Callable[[Callable[Concatenate[Caller, P], Result]], UseCase[P, Result]]:
-    """Declare what is done when an operation is called."""
+    """Declare the function of an operation."""
 
     def declare(run: Callable[Concatenate[Caller, P], Result]) -> UseCase[P, Result]:
         return UseCase(operation, run)

@@ -1,7 +1,8 @@
-"""Who waits for work: claims for the next task of a queue that found none, kept until one comes or time is over.
+"""Waiting claims for the next task of a queue: those that found none are kept until a task comes or their time is over.
 
-A task that becomes available wakes one waiter who may have it, not all. What was offered to a waiter that is gone,
-or that could not take it after all, is offered to the next: no task lies there while somebody eligible waits.
+A task that becomes available wakes one waiter that may have it, not all. A task that was offered to a waiter that has
+left, or that could not take it after all, is offered to the next: no task stays unclaimed while an eligible waiter
+exists.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from redkey.reducers.world import World
 from redkey.services.outcome import NO_TASKS, Outcome
 from redkey.services.submission import Submission
 
-# Those who wait in one queue, first come first; whoever is answered or gone leaves at once, wherever it stands.
+# The waiters of one queue, first come first; one that is answered or has left is removed at once, at any position.
 Line = dict[Submission, None]
 
 
@@ -29,17 +30,20 @@ class Waiters:
 
     @property
     def topics(self) -> Collection[str]:
-        """The workspaces in which somebody waits, in the order they began to: a set has another in every process."""
+        """Return the workspaces with waiters, in the order they began to wait: the order of a set differs in every
+        process.
+        """
         return self._waiting.keys()
 
     @property
     def count(self) -> int:
-        """How many wait."""
+        """Return how many submissions wait."""
         return sum(len(line) for queues in self._waiting.values() for line in queues.values())
 
     def park(self, submission: Submission, nothing: Outcome) -> None:
-        """Keep a caller waiting until there is something for it, or until its time is over; `nothing` is answered
-        then."""
+        """Keep a submission waiting until there is a task for it, or until its time is over; then its outcome is
+        `nothing`.
+        """
         loop = asyncio.get_running_loop()
         submission.nothing = nothing
         if submission.deadline <= loop.time() or self._stopping:
@@ -52,7 +56,7 @@ class Waiters:
             submission.begin_waiting()
 
     def wake(self, topic: str, world: World, news: Changes) -> list[Submission]:
-        """Those who should ask again now: one for each task that was offered, all when who may claim has changed."""
+        """Return the submissions that should try again now: one per offered task, all if eligibility has changed."""
         offers, news.offers = news.offers, []
         reopened, news.reopened = news.reopened, False
         queues = self._waiting.get(topic)
@@ -69,14 +73,14 @@ class Waiters:
         return woken
 
     def leave(self, submission: Submission) -> None:
-        """It was answered, or its caller is gone."""
+        """Remove a submission that was answered, or whose caller has left."""
         if submission.timer is not None:
             submission.timer.cancel()
         self._waiting.get(submission.topic, {}).get(_claim(submission).queue_id, {}).pop(submission, None)
         self._tidy(submission.topic)
 
     def _tidy(self, topic: str) -> None:
-        """Forget lines and workspaces in which nobody waits any more."""
+        """Remove lines and workspaces without waiters."""
         queues = self._waiting.get(topic, {})
         for queue_id in [queue_id for queue_id, line in queues.items() if not line]:
             del queues[queue_id]
@@ -84,7 +88,7 @@ class Waiters:
             self._waiting.pop(topic, None)
 
     def stop(self) -> None:
-        """Answer everybody; from now on nobody is kept waiting."""
+        """Answer all waiters; from now on none is kept waiting."""
         self._stopping = True
         waiting = [one for queues in self._waiting.values() for line in queues.values() for one in line]
         for submission in waiting:
@@ -92,12 +96,12 @@ class Waiters:
 
 
 def _claim(submission: Submission) -> ClaimNext:
-    """What somebody waits for: only claims for the next task do."""
+    """Return what a submission waits for: only claims for the next task do."""
     return cast(ClaimNext, submission.command)
 
 
 def _take(line: Line, offer: Offer, world: World) -> list[Submission]:
-    """The first in line who may have what is offered."""
+    """Return the first in line that may have what is offered."""
     for one in line:
         if not one.over and could_claim(world, _claim(one).agent_id, offer.queue_id, offer.requirement):
             del line[one]

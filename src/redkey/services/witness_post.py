@@ -1,4 +1,4 @@
-"""How a checkpoint travels to a witness: one POST, bounded in time and size, without redirects or proxies."""
+"""How a checkpoint is sent to a witness: one POST, bounded in time and size, without redirects or proxies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WitnessPost:
         self._http = httpx2.AsyncClient(timeout=seconds, follow_redirects=False, trust_env=False)
 
     async def __call__(self, url: str, body: bytes) -> Answer:
-        """The answer to `add-checkpoint` at a witness's address; WitnessAway when none came in time."""
+        """Return the response to `add-checkpoint` at a witness's address; WitnessAway if none came in time."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._post(f"{url.rstrip('/')}/add-checkpoint", body)

@@ -1,12 +1,12 @@
-"""Witnessing: brings the checkpoints that a server signs to its witnesses, and keeps their cosignatures.
+"""Witnessing: sends the checkpoints that a server signs to its witnesses, and stores their cosignatures.
 
-The protocol is C2SP tlog-witness, the same that `redkey witness` answers. All witnesses that can be reached are shown
-the same checkpoint, and their lines are kept in one unit, so that a receipt carries them together. It happens beside
-the write path: nobody waits for a witness, cosignatures are kept in an act of the coordinator, and a witness that
-does not answer is asked less and less often. A witness that has seen another history of this log is told of loudly
-and not argued with.
+The protocol is C2SP tlog-witness, the same that `redkey witness` serves. All reachable witnesses get the same
+checkpoint, and their lines are stored in one unit, so that a receipt carries them together. This runs beside the write
+path: no request waits for a witness, cosignatures are stored in an act of the coordinator, and a witness that does not
+answer is asked less and less often. A witness that has seen another history of this log is reported as an error, and
+its memory is not overridden.
 
-How a request travels is `witness_post`; what a witness decides, `redkey.ledger.witness`.
+How a request is sent is `witness_post`; what a witness decides, `redkey.ledger.witness`.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from redkey.ledger.witness import Request
 from redkey.services.outcome import Settled
 from redkey.services.signing import WITNESSED, Signing
 
-# How long a witness that failed is left alone, at first and at most.
+# The first and the longest pause after a failure of a witness.
 _AGAIN_SECONDS, _AGAIN_AT_MOST = 1.0, 300.0
-# How soon to try again when another process writes.
+# How soon to retry if another process writes.
 _BUSY_SECONDS = 0.05
 _log = structlog.get_logger("redkey.witnessing")
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a witness answered."""
+    """The response of a witness."""
 
     status: int
     body: bytes
 
 
 class Post(Protocol):
-    """Sends a request to a witness's address; WitnessAway when no answer came."""
+    """Sends a request to a witness's address; WitnessAway if no response came."""
 
     async def __call__(self, url: str, body: bytes) -> Answer: ...
 
@@ -52,7 +52,7 @@ class Post(Protocol):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """The newest checkpoint of a topic, as it is shown to witnesses."""
+    """The newest checkpoint of a topic, as witnesses get it."""
 
     topic: str
     size: int
@@ -60,25 +60,25 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Courier:
-    """One witness as this log knows it: where it is, what it has cosigned, when it may be asked again."""
+    """One witness as this log knows it: its address, what it has cosigned, when it may be asked again."""
 
     def __init__(self, url: str, key: VerifierKey, store: SequencedStore, post: Post) -> None:
         self.url, self.key = url, key
         self._store, self._post = store, post
-        # By topic: the size that it has cosigned, and the one that it remembers, which may be more.
+        # By topic: the size that it has cosigned, and the size that it remembers, which may be larger.
         self._cosigned: dict[str, int] = {}
         self._remembers: dict[str, int] = {}
         self._pause = 0.0
         self.not_before = 0.0
 
     def lacks(self, offer: Offer) -> bool:
-        """True when it has not cosigned what is offered, as far as this process knows."""
+        """True if it has not cosigned the offer, as far as this process knows."""
         if offer.topic not in self._cosigned:
             self._cosigned[offer.topic] = self._remembers[offer.topic] = self._told(offer.topic)
         return self._cosigned[offer.topic] < offer.size
 
     async def bring(self, offer: Offer, threads: Executor) -> bytes:
-        """Its cosignature of the checkpoint, which is right; WitnessAway when it gives none."""
+        """Return its verified cosignature of the checkpoint; WitnessAway if it gives none."""
         for _ in range(2):
             old = self._remembers.get(offer.topic, 0)
             request = await asyncio.get_running_loop().run_in_executor(threads, self._request, offer, old)
@@ -89,18 +89,18 @@ class Courier:
                 self._pause = 0.0
                 return answer.body
             self._remembers[offer.topic] = _moved(answer, old, offer)
-        raise WitnessAway("its memory moves while it is asked: somebody else brings it this log", code="size_moved")
+        raise WitnessAway("its memory changes during the request: another client sends it this log", code="size_moved")
 
     @property
     def is_away(self) -> bool:
-        """True when it gave no cosignature when it was last asked."""
+        """True if it gave no cosignature when it was last asked."""
         return self._pause > 0
 
     async def close(self) -> None:
         await self._post.close()
 
     def rest(self, now: float, away: WitnessAway) -> None:
-        """Leave it alone for a while, longer each time."""
+        """Pause requests to it, longer each time."""
         self._pause = _AGAIN_AT_MOST if away.for_long else min(_AGAIN_AT_MOST, max(_AGAIN_SECONDS, self._pause * 2))
         self.not_before = now + self._pause
         _log.log(
@@ -125,7 +125,7 @@ class Courier:
             raise WitnessAway("its answer is not its cosignature of this checkpoint", code="cosignature_wrong")
 
     def _told(self, topic: str) -> int:
-        """The size that the store tells it has cosigned; what it remembers itself, it will say."""
+        """Return the size that it has cosigned according to the store; it will report itself what it remembers."""
         kept = self._store.setting(WITNESSED + topic)
         if not kept:
             return 0
@@ -135,7 +135,7 @@ class Courier:
 
 
 def _moved(answer: Answer, old: int, offer: Offer) -> int:
-    """The size from which the witness wants the proof; WitnessAway when it wants something else."""
+    """Return the size from which the witness wants the proof; WitnessAway if it wants something else."""
     text = answer.body[:200].decode(errors="replace").strip()
     if answer.status == 409:
         try:
@@ -157,7 +157,7 @@ def _moved(answer: Answer, old: int, offer: Offer) -> int:
 
 
 class Witnessing:
-    """Brings what is signed to all witnesses, a round at most every so many seconds, as long as something is new."""
+    """Sends signed checkpoints to all witnesses, at most one round per interval, as long as something is new."""
 
     def __init__(
         self,
@@ -171,22 +171,22 @@ class Witnessing:
         self._store, self._signing, self._act, self._threads = store, signing, act, threads
         self._seconds, self._on_fatal = seconds, on_fatal
         self._couriers: list[Courier] = []
-        # What is to be shown; true where records wait for the signer.
+        # The topics to send; True while records wait for the signer.
         self._topics: dict[str, bool] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def add(self, courier: Courier) -> None:
-        """One more witness, before the start."""
+        """Add a witness, before the start."""
         self._couriers.append(courier)
 
     @property
     def away(self) -> int:
-        """How many witnesses gave no cosignature when they were last asked."""
+        """Return how many witnesses gave no cosignature when they were last asked."""
         return sum(courier.is_away for courier in self._couriers)
 
     def start(self) -> None:
-        """Begin, when there are witnesses, with what nobody has shown them yet."""
+        """Start, if there are witnesses, with every topic."""
         if self._couriers:
             self._topics = dict.fromkeys(self._store.topics(), True)
             self._wake.set()
@@ -201,7 +201,7 @@ class Witnessing:
             await courier.close()
 
     def heard(self, topic: str, records: Sequence[Settled]) -> None:
-        """Records were committed: a listener for the coordinator."""
+        """Schedule a topic with new records; a listener for the coordinator."""
         self._topics[topic] = True
         self._wake.set()
 
@@ -209,7 +209,7 @@ class Witnessing:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            # The signer comes first, and what is recorded meanwhile goes along.
+            # The signer comes first, and records of that time are included.
             await asyncio.sleep(self._seconds)
             for topic in list(self._topics):
                 try:
@@ -217,13 +217,13 @@ class Witnessing:
                 except StorePoisoned:
                     raise
                 except RedKeyError as failure:
-                    # The topic comes again with its next records.
+                    # The topic is retried with its next records.
                     self._topics.pop(topic, None)
                     _log.error("a topic is not witnessed", topic=topic, code=failure.code, reason=failure.message)
             self._wake_later()
 
     def _wake_later(self) -> None:
-        """Something is not signed yet: go on soon. Or not cosigned: when the first witness may be asked again."""
+        """Wake again: at once if something is not signed yet, else when the first witness may be asked again."""
         loop = asyncio.get_running_loop()
         if any(self._topics.values()):
             self._wake.set()
@@ -232,10 +232,10 @@ class Witnessing:
             loop.call_at(again, self._wake.set)
 
     async def _bring(self, topic: str) -> None:
-        """Show the newest checkpoint of a topic to whoever has not cosigned it and may be asked."""
+        """Send the newest checkpoint of a topic to all witnesses that have not cosigned it and may be asked."""
         offer = await asyncio.get_running_loop().run_in_executor(self._threads, self._offer, topic)
         if offer is None:
-            # Nothing is signed yet; when it is, records have come.
+            # Nothing is signed yet; signing comes with new records.
             self._topics.pop(topic, None)
             return
         now = asyncio.get_running_loop().time()
@@ -264,7 +264,7 @@ class Witnessing:
             return b""
 
     async def _keep(self, topic: str, lines: bytes) -> None:
-        """Keep the lines, however long another process writes."""
+        """Store the lines, however long another process writes."""
         keys = [courier.key for courier in self._couriers]
         while True:
             try:

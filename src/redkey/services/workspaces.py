@@ -1,8 +1,8 @@
-"""Workspaces: begun with their first key in one unit, found by id. A workspace is one topic of the store."""
+"""Workspaces: created with their first key in one unit, found by id. A workspace is one topic of the store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 
 import msgspec
@@ -11,13 +11,16 @@ from redkey.commands.actor import Actor
 from redkey.commands.decision import key_reused
 from redkey.commands.draft import Ids
 from redkey.commands.policies import SetPolicy
-from redkey.commands.registry import CreateKey, CreateWorkspace
+from redkey.commands.registry import CreateKey, CreateWorkspace, GrantCredits
+from redkey.config import Config, Retry
 from redkey.ledger import content
 from redkey.ledger.ports import Content, Reader, SequencedStore, Unit
 from redkey.readmodel.rows import entity
 from redkey.reducers.entities import Workspace
+from redkey.reducers.retrying import RetryPolicy, retry_delay
 from redkey.reducers.world import World
 from redkey.services import effects
+from redkey.services.acts import directly
 from redkey.services.keys import check_key
 from redkey.services.outcome import Settled, settled
 from redkey.services.signing import Signing
@@ -28,7 +31,7 @@ from redkey.wire.payload import request_key, with_key
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """A workspace at its beginning: its topic, and the records it began with."""
+    """A new workspace: its topic, and its first records."""
 
     workspace_id: str
     topic: str
@@ -37,14 +40,24 @@ class Begun(msgspec.Struct, frozen=True):
 
     @property
     def key_id(self) -> str:
-        """The key that the workspace began with."""
+        """Return the first key of the workspace."""
         payloads = (one.event.payload for one in self.records)
         return next(payload.key_id for payload in payloads if isinstance(payload, KeyCreated))
 
 
 def new_workspace_id(ids: Ids, idem: str = "") -> str:
-    """The id of a new workspace. It follows from the key of the request, so that a repeated one gets the same."""
+    """Return the id of a new workspace. It follows from the key of the request, so that a repeat gets the same."""
     return "wk_" + (_ulid_of(idem) if idem else ids.ulid())
+
+
+def first_policy(config: Config) -> SetPolicy | None:
+    """Return the policies that the configuration gives new workspaces; None if it gives none."""
+    routes, stated = config.new_block_routes, config.retry
+    retry = None
+    if stated != Retry():
+        delay = retry_delay(stated.delay_seconds, stated.backoff, stated.jitter, stated.longest_delay_seconds)
+        retry = RetryPolicy(stated.max_attempts, delay)
+    return SetPolicy(routes, retry=retry, defaults=True) if routes or retry is not None else None
 
 
 def begin_workspace(
@@ -57,26 +70,28 @@ def begin_workspace(
     key: CreateKey,
     name: Content | None = None,
     *,
-    block_routes: Mapping[str, tuple[str, ...]] | None = None,
+    policy: SetPolicy | None = None,
     self_approval: bool = False,
+    credits: int = 0,
     idem: str = "",
     body: str = "",
 ) -> Begun:
-    """Begin a workspace with its first key and its first checkpoint: an act on its new topic, whose fact
+    """Create a workspace with its first key and its first checkpoint: an act on its new topic, whose fact
     `setting_of(workspace_id)` names it.
 
-    `block_routes` is what the configuration gives new workspaces; from then on it is their own policy, and so is
-    `self_approval`.
+    `policy` is what the configuration gives new workspaces; from then on it is their own, and so is `self_approval`.
+    `credits` is what it may spend; 0 for no limit.
 
     A new workspace has no past in which a repeated request could be found. Its id follows from the request, and its
-    topic from the id: asked for again with the same key, the topic has records already.
+    topic from the id: for a repeat with the same key, the topic has records already.
     """
     if unit.head(topic).sequence:
         return _again(unit, workspace_id, topic, body)
     work = TopicWork(unit, topic, World(), ids)
     create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None, self_approval)
-    policies = (SetPolicy(block_routes, defaults=True),) if block_routes else ()
-    for command in (create, key, *policies):
+    policies = (policy,) if policy is not None else ()
+    grants = (GrantCredits(credits),) if credits else ()
+    for command in (create, key, *policies, *grants):
         drafts = work.judge(command, caller).drafts
         if idem and command is create:
             drafts[0].payload = with_key(drafts[0].payload, idem, body)
@@ -96,14 +111,15 @@ def begin_directly(
     caller: Actor,
     key: CreateKey,
     *,
-    block_routes: Mapping[str, tuple[str, ...]] | None = None,
+    policy: SetPolicy | None = None,
     self_approval: bool = False,
 ) -> Begun:
-    """Begin a workspace where no coordinator runs."""
+    """Create a workspace where no coordinator runs."""
     workspace_id = new_workspace_id(ids)
     topic = store.create_topic(fact=setting_of(workspace_id))
-    with store.write(topic) as unit:
-        return begin_workspace(
+    return directly(store)(
+        topic,
+        lambda unit: begin_workspace(
             unit,
             topic,
             workspace_id,
@@ -111,15 +127,17 @@ def begin_directly(
             signing,
             caller,
             key,
-            block_routes=block_routes,
+            policy=policy,
             self_approval=self_approval,
-        )
+        ),
+    )
 
 
 def check_visitor(unit: Reader, caller: Actor) -> None:
-    """Refuse a caller whose key was revoked since the door looked: before an act, or in a workspace not its own.
+    """Refuse a caller whose key was revoked since the request was authenticated: before an act, or in a workspace not
+    its own.
 
-    Two operators that revoke each other's keys at once would else both succeed, and lock themselves out.
+    Otherwise two operators that revoke each other's keys at once would both succeed, and lock themselves out.
     """
     if not caller.workspace_id:
         # The server itself, before there is any workspace.
@@ -133,17 +151,17 @@ def check_visitor(unit: Reader, caller: Actor) -> None:
 
 
 def topic_of(reader: Reader, workspace_id: str) -> str | None:
-    """Where a workspace's records are; None when there is no such workspace."""
+    """Return the topic of a workspace; None if there is no such workspace."""
     return reader.setting(setting_of(workspace_id))
 
 
 def setting_of(workspace_id: str) -> str:
-    """The setting that tells the topic of a workspace."""
+    """Return the setting that names the topic of a workspace."""
     return f"workspace/{workspace_id}"
 
 
 def workspaces(reader: Reader) -> Iterator[tuple[str, Workspace]]:
-    """Every workspace with its topic, in the order they were begun."""
+    """Yield every workspace with its topic, in the order they were created."""
     for topic in reader.topics():
         row = reader.row(topic, "workspace", "")
         if row is not None:

@@ -1,7 +1,7 @@
 """Writer threads: units of a store across a network run beside the event loop.
 
-A topic is written by one thread at a time; different topics are written side by side. A topic whose commit is in doubt
-stays busy until the store has resolved the doubt: whatever arrives for it waits, and the others go on.
+A topic is written by one thread at a time; different topics are written in parallel. A topic whose commit is in doubt
+stays busy until the store has resolved the doubt: its requests wait, and other topics continue.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from redkey.errors import CommitInDoubt, StoreError, StoreMisused
 from redkey.ledger.ports import Doubt, SequencedStore
 
 WRITERS = 4
-# How long to wait before a doubt is looked at again, and the longest such wait.
+# The first and the longest pause before asking again how a commit in doubt ended.
 _PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
 
 # Called on the loop when a unit has ended: with None, or with why it failed.
 Ended = Callable[[BaseException | None], None]
-# Called on the loop with True when a unit in doubt was committed.
+# Called on the loop with True if a unit in doubt was committed.
 Resolved = Callable[[bool], None]
 
 
@@ -39,7 +39,7 @@ class WriterThreads:
 
     @property
     def is_free(self) -> bool:
-        """True while another unit may begin."""
+        """True while another unit may start."""
         return self._running < WRITERS
 
     def start(self, topic: str, work: Callable[[], None], ended: Ended) -> None:
@@ -75,7 +75,7 @@ class WriterThreads:
                 outcome = await loop.run_in_executor(self._pool, self._store.resolve, doubt)
                 break
             except StoreMisused:
-                # The store was closed: nobody will ever know here.
+                # The store was closed: the result can no longer be learned here.
                 return
             except StoreError:
                 await asyncio.sleep(pause)

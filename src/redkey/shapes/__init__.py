@@ -1,5 +1,5 @@
 """Shapes: the requests and replies of every operation, declared once.
 
-Server, SDK, command line and OpenAPI all use these structs and these declarations, so that none of them can say
-something else than the others. One module a family: its structs, then its operations.
+Server, SDK, command line and OpenAPI all use these structs and declarations, so they always agree. There is one module
+for each family: its structs, then its operations.
 """

@@ -1,13 +1,26 @@
-"""Agents: registered by their cards, listed, changed, deactivated; their heartbeats, and how their claims went."""
+"""Agents: registered by their cards, listed, changed, deactivated; their heartbeats and claim history."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, SecretReply, Slug, Word, one_of
+from redkey.shapes.fields import (
+    Extended,
+    Id,
+    Identified,
+    Name,
+    Page,
+    PageQuery,
+    Reply,
+    SecretReply,
+    Slot,
+    Slug,
+    Word,
+    one_of,
+)
 from redkey.shapes.operation import ADMIN, AGENT, READ, Operation
 from redkey.shapes.tasks import Advice
 
@@ -15,19 +28,21 @@ Roles = Annotated[tuple[Word, ...], Meta(max_length=64)]
 Many = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
-class AgentRegistration(Body, frozen=True, kw_only=True):
-    """An Agent Card, given or to be fetched. What it says is kept as data; the agent's id is never the card's."""
+class AgentRegistration(Extended, frozen=True, kw_only=True):
+    """An Agent Card, in the request or at a URL. Its content is stored as data; the agent's id never comes from it."""
 
     card: dict[str, Any] | None = msgspec.field(default=None, name="agentCard")
     card_url: Annotated[str, Meta(max_length=2048)] = msgspec.field(default="", name="agentCardUrl")
     framework: Annotated[str, Meta(max_length=64)] = ""
-    # Information for those who grant roles; only a grant makes an agent eligible.
+    # Information for admins who grant roles; only a grant makes an agent eligible.
     eligible_roles: Roles = ()
     issue_key: bool = False
     workspace_id: Id = ""
+    # The same card in the same slot is the same agent; processes that share a card and run together use several slots.
+    slot: Slot = ""
 
 
-class AgentPatch(Body, frozen=True, kw_only=True):
+class AgentPatch(Extended, frozen=True, kw_only=True):
     """What to change; a new card replaces the old one and its capabilities."""
 
     slug: Slug = ""
@@ -41,8 +56,8 @@ class AgentPatch(Body, frozen=True, kw_only=True):
 Pause = Literal["none", "usage_limit", "cost_cap", "start_failed"]
 
 
-class AgentBeat(Body, frozen=True, kw_only=True):
-    """A heartbeat, how much work the agent can take and has, and whether it claims nothing for a while."""
+class AgentBeat(Extended, frozen=True, kw_only=True):
+    """A heartbeat: how much work the agent can take and has, and whether it pauses."""
 
     capacity: Many | None = None
     in_use: Many | None = None
@@ -54,15 +69,15 @@ class AgentBeat(Body, frozen=True, kw_only=True):
 
 
 class AgentFilter(PageQuery, frozen=True, kw_only=True):
-    """Which agents: all of the given."""
+    """Which agents to list; all conditions must hold."""
 
-    slug: Annotated[Name, Meta(description="Only the one with this slug.")] | None = None
-    role: Annotated[Name, Meta(description="Only those that have this role.")] | None = None
-    active: Annotated[bool, Meta(description="Only those that may claim, or only those that may not.")] | None = None
+    slug: Annotated[Name, Meta(description="Only the agent with this slug.")] | None = None
+    role: Annotated[Name, Meta(description="Only agents that have this role.")] | None = None
+    active: Annotated[bool, Meta(description="Only active agents, or only inactive ones.")] | None = None
 
 
 class Endpoint(Reply, frozen=True, kw_only=True):
-    """Where an agent says it is reached."""
+    """Where an agent can be reached, from its card."""
 
     url: str
     binding: str = ""
@@ -70,7 +85,7 @@ class Endpoint(Reply, frozen=True, kw_only=True):
 
 
 class Skill(Reply, frozen=True, kw_only=True):
-    """What an agent says it can do."""
+    """A skill of an agent, from its card."""
 
     id: str
     name: str = ""
@@ -79,14 +94,14 @@ class Skill(Reply, frozen=True, kw_only=True):
 
 
 class AuthRequirement(Reply, frozen=True, kw_only=True):
-    """How an agent asks its callers to authenticate."""
+    """How callers must authenticate to an agent, from its card."""
 
     name: str
     type: str = ""
 
 
 class AgentVerification(Reply, frozen=True, kw_only=True):
-    """Who vouches for the card: the id of a pinned key that signed it, or an admin."""
+    """Who vouches for the card: the id of the pinned key that signed it, or an admin."""
 
     status: str
     key_id: str = ""
@@ -99,13 +114,14 @@ class RoleMatch(Reply, frozen=True, kw_only=True):
     matched: tuple[str, ...]
 
 
-class Agent(Reply, frozen=True, kw_only=True):
-    """An agent: what its card says, which is data from a stranger, and what the ledger knows."""
+class Agent(Identified, frozen=True, kw_only=True):
+    """An agent: what its card says, which is unverified data, and what the ledger knows."""
 
+    SPECIFIC: ClassVar[str] = "agent_id"
     agent_id: str
     slug: str
     active: bool
-    # No call and no heartbeat for a while; its next call brings it back.
+    # Not seen for a while; its next call or heartbeat brings it back.
     lost: bool
     name: str = ""
     description: str = ""
@@ -120,18 +136,18 @@ class Agent(Reply, frozen=True, kw_only=True):
     auth_requirements: tuple[AuthRequirement, ...]
     features: tuple[str, ...]
     verification: AgentVerification
-    # Roles that fit, worked out when the card was registered: those whose capabilities it covers (`role_matches` says
-    # by which), and those that the registration named. Only a grant, by an admin, lets the agent claim.
+    # Roles that fit, found when the card was registered: those whose capabilities it covers (`role_matches` says by
+    # which), and those that the registration named. Only a grant by an admin lets the agent claim.
     eligible_roles: tuple[str, ...]
     role_matches: tuple[RoleMatch, ...]
     roles: tuple[str, ...]
     live_claims: int
     capacity: int | None = None
     in_use: int | None = None
-    # Why and until when it claims nothing, as it said itself; the time may have passed.
+    # Why and until when it claims nothing, as it reported; the time may have passed.
     pause: str = ""
     paused_until: str | None = None
-    # Whose usage limits it shares.
+    # The account whose usage limits it shares.
     account: str = ""
     registered_at: str
     last_act_at: str
@@ -141,7 +157,8 @@ class Agent(Reply, frozen=True, kw_only=True):
 
 
 class RegisteredAgent(Agent, frozen=True, kw_only=True):
-    """The agent as it was registered; `apiKey` is shown here and never again."""
+    """The agent as it was registered, or as it is now if its card was registered before; `apiKey` is shown only
+    here."""
 
     event_id: str
     api_key: str = ""
@@ -151,7 +168,7 @@ class RegisteredAgent(Agent, frozen=True, kw_only=True):
 
 
 class AgentHeard(Reply, frozen=True, kw_only=True):
-    """The heartbeat was received; only one that changes something is an event."""
+    """The heartbeat was received; an event is written only if something changed."""
 
     agent_id: str
     status: Annotated[str, one_of("alive")]
@@ -159,20 +176,21 @@ class AgentHeard(Reply, frozen=True, kw_only=True):
 
 
 class DeactivatedAgent(Reply, frozen=True, kw_only=True):
-    """The agent may claim nothing more."""
+    """The agent is deactivated and claims nothing more; an event is written only if it was active."""
 
     agent_id: str
-    event_id: str
+    event_id: str = ""
     status: Annotated[str, one_of("deactivated")]
 
 
-class ClaimHistoryItem(Reply, frozen=True, kw_only=True):
+class ClaimHistoryItem(Identified, frozen=True, kw_only=True):
     """One claim and its outcome."""
 
+    SPECIFIC: ClassVar[str] = "claim_id"
     task_id: str
     claim_id: str
     status: Annotated[str, one_of("claimed", "missed", "rejected")]
-    # How a won claim ended; `held` while it has not.
+    # How a won claim ended; `held` if it has not ended.
     ended: Annotated[
         str, one_of("", "held", "completed", "failed", "released", "blocked", "expired", "stalled", "cancelled")
     ] = ""
@@ -202,11 +220,12 @@ REGISTER_CARD = Operation(
     body=AgentRegistration,
     reply=RegisteredAgent,
     status=201,
-    summary="Register an agent by its Agent Card, A2A of either shape or RedKey's own.",
-    description="Register an agent by its card, given or to be fetched; with `issueKey` it gets a key of its own.",
+    summary="Register an agent by its Agent Card: A2A of either format, or RedKey's own.",
+    description="Register an agent by its card, in the request or at a URL; the same card is the same agent. With "
+    "`issueKey` it gets an API key of its own.",
     replies={
-        404: "The body names a workspace that is not the key's.",
-        409: "The slug that the card names is taken.",
+        404: "The body names a workspace other than the key's.",
+        409: "The slug in the card is taken.",
     },
     example={"agentCard": _EXAMPLE_CARD},
     method_name="agents.register",
@@ -229,7 +248,7 @@ GET_AGENT = Operation(
     "/agents/{agent_id}",
     READ,
     reply=Agent,
-    summary="One agent, with its card.",
+    summary="Show an agent with its card.",
     method_name="agents.get",
     command="agent show AGENT",
 )
@@ -254,8 +273,8 @@ HEARTBEAT_AGENT = Operation(
     AGENT,
     body=AgentBeat,
     reply=AgentHeard,
-    summary="Tell that an agent is alive, and how much work it can take.",
-    description="Tell that the agent is alive; recorded when something changed or it was silent for a while.",
+    summary="Report that an agent is alive, and how much work it can take.",
+    description="Report that the agent is alive; recorded if something changed or it was not seen for a while.",
     replies={409: "The agent is not active."},
     example={"capacity": 4, "inUse": 1},
     sends_key=False,
@@ -266,10 +285,10 @@ DEACTIVATE_AGENT = Operation(
     "POST",
     "/agents/{agent_id}/deactivate",
     AGENT,
+    body=Extended,
     reply=DeactivatedAgent,
     summary="Deactivate an agent.",
-    description="Deactivate an agent: it claims nothing more; what it holds runs out.",
-    replies={409: "The agent is not active."},
+    description="Deactivate an agent: it claims nothing more, and its leases expire.",
     method_name="agents.deactivate",
     command="agent deactivate AGENT",
 )
@@ -280,8 +299,8 @@ LIST_CLAIM_HISTORY = Operation(
     READ,
     query=PageQuery,
     reply=Page[ClaimHistoryItem],
-    summary="How an agent's claims went, the newest first.",
-    description="How an agent's claims went, the newest first: won, missed, rejected.",
+    summary="List the outcomes of an agent's claims, newest first.",
+    description="List the outcomes of an agent's claims, newest first: claimed, missed, rejected.",
     method_name="agents.claim_history",
 )
 

@@ -1,6 +1,6 @@
 """Claims: how agents get tasks, and everything that a holder does until its claim ends.
 
-Exactly one agent wins each task; every other learns at once that it lost, and to whom.
+Exactly one agent wins each task; every other one learns at once that it lost, and to which claim.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from redkey.shapes.fields import (
     BATCH_LIMIT,
     Body,
+    Extended,
     Id,
     IdempotencyKey,
     LeaseSeconds,
@@ -31,7 +32,7 @@ from redkey.shapes.tasks import MediaType, Upstream, UpstreamResult
 
 AskedLease = Annotated[
     int,
-    Meta(ge=-(1 << 31), lt=1 << 31, description="5 seconds to 24 hours; any other is rejected, on the record."),
+    Meta(ge=-(1 << 31), lt=1 << 31, description="5 seconds to 24 hours; any other value is rejected, on the record."),
 ]
 
 
@@ -41,18 +42,18 @@ FailureKind = Literal["error", "timeout", "verification", "rejected"]
 Readiness = Literal["draft", "ready", "final"]
 
 
-class ClaimRequest(Body, frozen=True, kw_only=True):
-    """An agent asks for a task."""
+class ClaimRequest(Extended, frozen=True, kw_only=True):
+    """An agent's claim on a task."""
 
     agent_id: Id
     lease_seconds: AskedLease | None = None
-    # Whether the task's input and brief come with the claim, as they do with claim-next.
+    # Whether the reply includes the task's input and brief, as claim-next always does.
     with_task: bool = False
     idempotency_key: IdempotencyKey | None = None
 
 
-class ClaimNextRequest(Body, frozen=True, kw_only=True):
-    """An agent asks for the next tasks of a queue that it may claim."""
+class ClaimNextRequest(Extended, frozen=True, kw_only=True):
+    """An agent's claim on the next tasks of a queue that it may claim."""
 
     agent_id: Id
     lease_seconds: AskedLease | None = None
@@ -62,7 +63,7 @@ class ClaimNextRequest(Body, frozen=True, kw_only=True):
 
 
 class Assignment(Reply, frozen=True, kw_only=True):
-    """The work that comes with a claim: what never changes about a task, so that the same claim is told alike."""
+    """The task that comes with a claim: only what never changes, so that a repeated claim gets the same reply."""
 
     task_id: str
     queue_id: str
@@ -79,25 +80,27 @@ class Assignment(Reply, frozen=True, kw_only=True):
     required_roles: tuple[str, ...]
     required_capabilities: tuple[str, ...]
     priority: str
+    correlation_id: str = ""
     parent_task_id: str = ""
     reference_task_ids: tuple[str, ...] = ()
-    # Of a plan's task: what it works from, what it must hand back, what the run was given, what an approver said.
+    extensions: dict[str, Any] | None = None
+    # For a plan's task: its inputs, its required result, the run's input, and the note of an approver.
     expected_inputs: tuple[str, ...] = ()
     output_contract: dict[str, Any] | None = None
     upstream: tuple[Upstream, ...] = ()
     results: tuple[UpstreamResult, ...] = ()
     workflow_input: Any = None
     note: str = ""
-    # The notes that those left who did the tasks before this one; not who they are.
+    # The notes of the agents that did the tasks before this one, without their names.
     prior_context: tuple[str, ...] = ()
-    # What lifted the task's last block, when it came with an answer.
+    # The answer that ended the task's last block, if there was one.
     answer: str = ""
     erased: bool = False
 
 
 class Claimed(Reply, frozen=True, kw_only=True, tag_field="status", tag="claimed"):
-    """The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next;
-    without it, `upstream` and `results` are what the tasks before this one brought."""
+    """The task belongs to this agent until the lease expires. `task` is included on request, and always by claim-next;
+    without it, `upstream` and `results` are the outputs of the tasks that this one depends on."""
 
     status: ClassVar[str] = "claimed"
     task_id: str
@@ -112,7 +115,7 @@ class Claimed(Reply, frozen=True, kw_only=True, tag_field="status", tag="claimed
 
 
 class Missed(Reply, frozen=True, kw_only=True, tag_field="status", tag="missed"):
-    """Another claim won. Do not try the same task again at once; ask for the next one."""
+    """Another claim won. Do not retry the same task at once; claim the next one."""
 
     status: ClassVar[str] = "missed"
     task_id: str
@@ -125,8 +128,8 @@ class Missed(Reply, frozen=True, kw_only=True, tag_field="status", tag="missed")
 
 
 class Rejected(Reply, frozen=True, kw_only=True, tag_field="status", tag="rejected"):
-    """The agent may not claim this. A claim-next that is rejected names no task and writes no event; nor does the claim
-    of a task that the agent has completed itself (`completed_by_you`, `detail` is its claim)."""
+    """The agent may not claim this. A rejected claim-next names no task and writes no event; the same holds for a claim
+    on a task that the agent has completed itself (`completed_by_you`; `detail` is its claim)."""
 
     status: ClassVar[str] = "rejected"
     task_id: str = ""
@@ -138,7 +141,7 @@ class Rejected(Reply, frozen=True, kw_only=True, tag_field="status", tag="reject
 
 
 class NoTasks(Reply, frozen=True, kw_only=True, tag_field="status", tag="no_tasks"):
-    """Nothing in the queue that this agent may claim now."""
+    """The queue has nothing that this agent may claim now."""
 
     status: ClassVar[str] = "no_tasks"
     agent_id: str
@@ -151,7 +154,7 @@ ClaimNextOutcome: TypeAlias = Claimed | Missed | Rejected | NoTasks
 
 
 class ClaimChanged(Reply, frozen=True, kw_only=True):
-    """What became of a claim."""
+    """The result of an act on a claim."""
 
     status: Annotated[str, one_of("started", "released", "blocked", "planned", "completed", "failed")]
     task_id: str
@@ -160,7 +163,7 @@ class ClaimChanged(Reply, frozen=True, kw_only=True):
 
 
 class ClaimEnded(ClaimChanged, frozen=True, kw_only=True):
-    """A claim that has ended; `next` is the claim that was asked for with it."""
+    """A claim that has ended; `next` is the outcome of the claim that was requested with it."""
 
     # After a failure: whether another attempt follows.
     retry: bool | None = None
@@ -168,16 +171,16 @@ class ClaimEnded(ClaimChanged, frozen=True, kw_only=True):
     next: ClaimNextOutcome | None = None
 
 
-class HolderActivity(Body, frozen=True, kw_only=True):
-    """What a process that keeps a claim without a handler says of its holder; a running handler counts as activity."""
+class HolderActivity(Extended, frozen=True, kw_only=True):
+    """What a process that keeps a claim without a handler reports; a running handler counts as activity."""
 
-    # From the `idleSeconds` of its queue on, the hold is not extended: it stalls, and others may claim the task.
-    idle_seconds: Annotated[int, Meta(ge=0, le=31_536_000, description="For how long the holder has done nothing.")] = 0
+    # From the `idleSeconds` of its queue on, the lease is not extended: the hold stalls, and others may claim the task.
+    idle_seconds: Annotated[int, Meta(ge=0, le=31_536_000, description="How long the holder has been idle.")] = 0
 
 
 class Heartbeat(Reply, frozen=True, kw_only=True):
-    """Whether the claim still holds its task, and until when. A stalled hold goes on with its holder's next act. After
-    its end, the state of the task that this claim was the last to hold."""
+    """Whether the claim still holds its task, and until when. A stalled hold resumes with its holder's next act. For an
+    ended claim, `state` is the state of the task if this claim was its last holder."""
 
     state: Annotated[str, one_of("held", "stalled", "lease_lost", "completed", "failed", "cancelled")]
     lease_expires_at: str | None = None
@@ -185,14 +188,14 @@ class Heartbeat(Reply, frozen=True, kw_only=True):
 
 
 class ClaimNext(Body, frozen=True):
-    """The claim that a busy worker asks for together with the end of the one before."""
+    """The next claim of a busy worker, requested together with the end of the current one."""
 
     queue_id: Name
     lease_seconds: LeaseSeconds | None = None
 
 
-class NewArtifact(Body, frozen=True, kw_only=True):
-    """A durable output, in one of three ways: its content, content put before by hash, or a URI with the hash."""
+class NewArtifact(Extended, frozen=True, kw_only=True):
+    """A durable output, in one of three ways: inline content, the hash of uploaded content, or a URI with a hash."""
 
     name: Slug
     # Text, or JSON.
@@ -203,16 +206,18 @@ class NewArtifact(Body, frozen=True, kw_only=True):
     bytes: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
     media_type: MediaType | None = None
     readiness: Readiness = "ready"
-    # A new version of this artifact of the same attempt.
+    # Set to add a new version of this artifact of the same attempt.
     artifact_id: ArtifactId | None = None
     derived_from: Annotated[tuple[ArtifactId, ...], Meta(max_length=4)] = ()
+    # Another artifact that this one replaces, for example one of a task that has ended.
+    supersedes: ArtifactId | None = None
 
 
-class Completion(Body, frozen=True, kw_only=True):
-    """What was done. Required outputs must have ready artifacts; the server checks that itself, and names them beside
-    those in `artifactIds`. Without `artifactIds` every ready artifact is named; more than four go by a manifest.
-    `artifacts` are added with the completion. A required output without one is taken from the field of its name in
-    `output`."""
+class Completion(Extended, frozen=True, kw_only=True):
+    """The result of the work. Required outputs must have ready artifacts; the server checks that and names them beside
+    those in `artifactIds`. Without `artifactIds` every ready artifact is named; more than four go into a manifest.
+    `artifacts` are added with the completion. A required output without an artifact is taken from the field of the
+    same name in `output`."""
 
     output: Any = None
     artifacts: Annotated[tuple[NewArtifact, ...], Meta(max_length=32)] = ()
@@ -240,43 +245,43 @@ class Completions(Body, frozen=True, kw_only=True):
 
 
 class ClaimResult(Reply, frozen=True, kw_only=True):
-    """What became of one claim of a batch: it was completed, or there is a problem with it."""
+    """The result for one claim of a batch: it was completed, or there is a problem with it."""
 
     claim: ClaimEnded | None = None
     problem: Problem | None = None
 
 
 class ClaimResults(Reply, frozen=True, kw_only=True):
-    """What became of each claim, in the order of the request."""
+    """The result for each claim, in the order of the request."""
 
     items: tuple[ClaimResult, ...]
 
 
-class FailureReport(Body, frozen=True, kw_only=True):
-    """Why it could not be done."""
+class FailureReport(Extended, frozen=True, kw_only=True):
+    """Why the task failed."""
 
-    reason: Annotated[str, Meta(min_length=1, max_length=65536, description="Why it could not be done.")]
-    kind: Annotated[FailureKind, Meta(description="What kind of failure it is.")] = "error"
+    reason: Annotated[str, Meta(min_length=1, max_length=65536, description="Why the task failed.")]
+    kind: Annotated[FailureKind, Meta(description="The kind of failure.")] = "error"
     claim_next: ClaimNext | None = None
 
 
-class BlockReport(Body, frozen=True, kw_only=True):
-    """What stands in the way, and who or what could lift it."""
+class BlockReport(Extended, frozen=True, kw_only=True):
+    """What blocks the work, and who or what could resolve it."""
 
-    reason: Annotated[str, Meta(min_length=1, max_length=65536, description="What stands in the way.")]
-    blocker_type: Annotated[BlockerType, Meta(description="What kind of block it is.")]
-    suggested_resolution: Annotated[Text, Meta(description="What would lift it.")] = ""
+    reason: Annotated[str, Meta(min_length=1, max_length=65536, description="What blocks the work.")]
+    blocker_type: Annotated[BlockerType, Meta(description="The kind of block.")]
+    suggested_resolution: Annotated[Text, Meta(description="What would resolve it.")] = ""
     depends_on: Annotated[tuple[TaskId, ...], Meta(max_length=4, description="A task that must complete first.")] = ()
 
 
-class HolderPlan(Body, frozen=True, kw_only=True):
-    """How the holder means to go about it."""
+class HolderPlan(Extended, frozen=True, kw_only=True):
+    """The holder's plan for the work."""
 
     plan: dict[str, Any] | list[Any]
 
 
 class ModelUsage(Body, frozen=True, kw_only=True):
-    """What calls of one model used; without `model`, of one that is not named."""
+    """Usage of one model; without `model`, of an unknown one."""
 
     model: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$", max_length=96)] = ""
     cost_usd: Annotated[float, Meta(ge=0, le=1_000_000)] = 0
@@ -284,38 +289,38 @@ class ModelUsage(Body, frozen=True, kw_only=True):
     output_tokens: Annotated[int, Meta(ge=0, le=10**12)] = 0
 
 
-class NewUsage(Body, frozen=True, kw_only=True):
-    """What was used since the last report; an empty one asks what the caps leave."""
+class NewUsage(Extended, frozen=True, kw_only=True):
+    """Usage since the last report; an empty report asks what the caps leave."""
 
     usage: Annotated[tuple[ModelUsage, ...], Meta(max_length=16)]
 
 
 class ClaimSpending(Reply, frozen=True, kw_only=True):
-    """What the task has cost so far, and what the caps of the workspace leave. Stop when a cap is reached."""
+    """The cost of the task so far, and what the caps of the workspace leave. Stop when a cap is reached."""
 
     task_id: str
     claim_id: str
     cost_usd: float
-    # Null without caps; `cap` is the one that leaves the least: task, workflow, agent or day.
+    # Null without caps; `cap` names the tightest one: task, workflow, agent or day.
     left_usd: float | None
     cap: str = ""
     event_id: str = ""
 
 
-class NewProgress(Body, frozen=True, kw_only=True):
-    """How far the work has come: a sentence, a percentage, or both."""
+class NewProgress(Extended, frozen=True, kw_only=True):
+    """Progress of the work: a sentence, a percentage, or both."""
 
-    text: Annotated[str, Meta(max_length=2000, description="How the work goes, in one sentence.")] = ""
-    percent: Annotated[int, Meta(ge=0, le=100, description="How much of it is done.")] | None = None
+    text: Annotated[str, Meta(max_length=2000, description="How the work is going, in one sentence.")] = ""
+    percent: Annotated[int, Meta(ge=0, le=100, description="How much is done, in percent.")] | None = None
 
 
 class ProgressReported(Reply, frozen=True, kw_only=True):
-    """Whether the report was recorded: a claim has one record each second at most. The last report is what counts."""
+    """Whether the report was recorded: a claim gets at most one record per second. Views show the last report."""
 
     task_id: str
     claim_id: str
     recorded: bool
-    # Why it was not: too_often, or rules_too_old where the workspace records no progress.
+    # Why it was not recorded: too_often, or rules_too_old if the workspace records no progress.
     reason: str = ""
     # After too_often: when the same report would be recorded.
     retry_after_seconds: float | None = None
@@ -323,7 +328,7 @@ class ProgressReported(Reply, frozen=True, kw_only=True):
 
 
 class ArtifactAdded(Reply, frozen=True, kw_only=True):
-    """Where the artifact stands."""
+    """The artifact that was added."""
 
     artifact_id: str
     event_id: str
@@ -331,12 +336,12 @@ class ArtifactAdded(Reply, frozen=True, kw_only=True):
     name: Slug
     version: int
     sha256: str
-    # The bytes are elsewhere: the hash is the caller's word.
+    # The bytes are elsewhere: the hash was not checked.
     unverified: bool = False
 
 
 _CLAIM_ID = "clm_01JTMX9A2B3C4D5E6F7G8H9JKQ"
-_STALE = {409: "The claim holds nothing any more (lease_lost), or its task has ended (already_terminal)."}
+_STALE = {409: "The claim has lost its task (lease_lost), or the task has ended (already_terminal)."}
 _CLAIMED = {
     "status": "claimed",
     "taskId": "task_01JTMX9A2B3C4D5E6F7G8H9JKP",
@@ -368,8 +373,8 @@ CLAIM_NEXT = Operation(
     AGENT,
     body=ClaimNextRequest,
     reply=ClaimNextOutcome,
-    summary="Claim the next task of a queue, at once or as soon as there is one.",
-    description="Claim the next task of a queue, waiting for one if asked to; it comes with its input and brief.",
+    summary="Claim the next task of a queue, now or as soon as there is one.",
+    description="Claim the next task of a queue, with its input and brief; `wait` waits for one.",
     example={"agentId": _AGENT_ID, "leaseSeconds": 600, "wait": 30},
     method_name="queues.claim_next",
     positional=("agent_id",),
@@ -393,8 +398,9 @@ START_CLAIM = Operation(
     "POST",
     "/claims/{claim_id}/start",
     AGENT,
+    body=Extended,
     reply=ClaimChanged,
-    summary="Say that the work has begun.",
+    summary="Report that the work has started.",
     replies=_STALE,
     method_name="claims.start",
     command="claim start CLAIM",
@@ -404,9 +410,10 @@ RELEASE_CLAIM = Operation(
     "POST",
     "/claims/{claim_id}/release",
     AGENT,
+    body=Extended,
     reply=ClaimChanged,
-    summary="Give a task back.",
-    description="Give the task back: others may claim it at once.",
+    summary="Release a task.",
+    description="Release a task unfinished: others may claim it at once.",
     replies=_STALE,
     method_name="claims.release",
     command="claim release CLAIM",
@@ -418,9 +425,9 @@ HEARTBEAT_CLAIM = Operation(
     AGENT,
     body=HolderActivity,
     reply=Heartbeat,
-    summary="Keep the lease, and learn whether it holds.",
-    description="Keep the lease, and learn whether the task is still held.",
-    replies={409: "The agent is deactivated; it may only release what it holds."},
+    summary="Extend the lease, and learn whether the claim still holds.",
+    description="Extend the lease, and learn whether the claim still holds its task.",
+    replies={409: "The agent is deactivated; it may only release its claims."},
     example={"idleSeconds": 0},
     sends_key=False,
     method_name="claims.heartbeat",
@@ -432,8 +439,8 @@ BLOCK_CLAIM = Operation(
     AGENT,
     body=BlockReport,
     reply=ClaimChanged,
-    summary="Say that the work cannot go on. Those who can lift the block get a message.",
-    description="Say that the work cannot go on, and let those know who can lift the block.",
+    summary="Report that the work is blocked. Those who can resolve it get a message.",
+    description="Report that the work is blocked, and notify those who can resolve it.",
     replies=_STALE,
     example={"reason": "The brief names no audience.", "blockerType": "spec_gap"},
     method_name="claims.block",
@@ -448,7 +455,7 @@ ADD_ARTIFACT = Operation(
     body=NewArtifact,
     reply=ArtifactAdded,
     status=201,
-    summary="Add an artifact: inline, as content put before, or elsewhere by URI and hash.",
+    summary="Add an artifact: inline, as uploaded content, or elsewhere by URI and hash.",
     description="Add an artifact to the attempt, or a new version of one.",
     replies=_STALE,
     example={"name": "research_packet", "content": "Five sources ...", "mediaType": "text/markdown"},
@@ -462,7 +469,7 @@ PLAN_CLAIM = Operation(
     AGENT,
     body=HolderPlan,
     reply=ClaimChanged,
-    summary="Tell how the holder means to go about it.",
+    summary="Record the holder's plan for the work.",
     replies=_STALE,
     example={"plan": {"steps": ["Find sources", "Read them", "Write it up"]}},
     method_name="claims.plan",
@@ -475,7 +482,7 @@ REPORT_USAGE = Operation(
     AGENT,
     body=NewUsage,
     reply=ClaimSpending,
-    # What is left changes with what others spend, so a repeated report gets the reply of the first.
+    # What is left changes with what others spend, so a repeated report gets the first reply.
     repeats="bytes",
     summary="Report what model calls cost, and learn what the caps leave.",
     description="Report what model calls used under a claim, before it ends; the reply says what the caps leave.",
@@ -499,10 +506,10 @@ REPORT_PROGRESS = Operation(
     AGENT,
     body=NewProgress,
     reply=ProgressReported,
-    summary="Say how far the work has come.",
+    summary="Report progress.",
     description=(
-        "Say how far the work has come, for those who watch the task. A claim has one record each second at most: "
-        "what comes sooner is not recorded, and the reply says when it would be."
+        "Report progress for those who watch the task. A claim gets at most one record per second: "
+        "an earlier report is not recorded, and the reply says when it would be."
     ),
     replies=_STALE,
     example={"text": "Three of five sources read.", "percent": 60},
@@ -523,7 +530,7 @@ COMPLETE_CLAIM = Operation(
     body=Completion,
     reply=ClaimEnded,
     summary="Complete a task; with claimNext the next claim comes in the same reply.",
-    description="Complete a task, and ask for the next one in the same request if there is more to do.",
+    description="Complete a task and, if `claimNext` is set, claim the next one in the same request.",
     replies=_STALE,
     example={"summary": "Five sources found.", "claimNext": {"queueId": "queue_podcast"}},
     method_name="claims.complete",
@@ -535,8 +542,8 @@ FAIL_CLAIM = Operation(
     AGENT,
     body=FailureReport,
     reply=ClaimEnded,
-    summary="Say that a task could not be done.",
-    description="Say that a task could not be done; another attempt follows when its policy has one left.",
+    summary="Report that a task failed.",
+    description="Report that a task failed; another attempt follows if its policy has one left.",
     replies=_STALE,
     example={"reason": "The source is behind a login.", "kind": "error"},
     method_name="claims.fail",

@@ -1,13 +1,13 @@
-"""Workflow definitions: validated, drafted, changed, published. A published version never changes."""
+"""Workflow definitions: validate, draft, change and publish them. A published version never changes."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Page, PageQuery, Reply, one_of
+from redkey.shapes.fields import Body, Extended, Page, PageQuery, Reply, Stateful, one_of
 from redkey.shapes.operation import PRODUCE, READ, Operation
 
 Plan = dict[str, Any]
@@ -28,20 +28,28 @@ class NewDefinition(Body, frozen=True, kw_only=True):
 
 
 class NewVersion(Body, frozen=True, kw_only=True):
-    """The plan of the next version's draft; that of the last version when none is given."""
+    """The plan of the next draft; without one, the plan of the last version."""
 
     plan: Plan | None = None
 
 
 class DraftChange(Body, frozen=True, kw_only=True):
-    """What to change about the draft's plan: a JSON merge patch (RFC 7396). `revision` is the one it must have."""
+    """A change of the draft's plan: a JSON merge patch (RFC 7396) of one revision."""
 
     plan: Plan
-    revision: Annotated[int, Meta(ge=1, lt=1 << 31)] | None = None
+    revision: Annotated[
+        int, Meta(ge=1, lt=1 << 31, description="The revision of the draft that the change is for, as it was read.")
+    ]
+
+
+class DefinitionsQuery(PageQuery, frozen=True, kw_only=True):
+    """Which definitions: those that are published, those that never were, or all."""
+
+    state: Annotated[Literal["draft", "published"], Meta(description="Those in one state [all].")] | None = None
 
 
 class DefinitionQuery(Body, frozen=True, kw_only=True):
-    """Which version's plan to show."""
+    """The version whose plan to show."""
 
     version: VersionNumber | None = None
 
@@ -55,7 +63,7 @@ class PlanFinding(Reply, frozen=True, kw_only=True):
 
 
 class Validation(Reply, frozen=True, kw_only=True):
-    """Whether a plan may run; a plan with errors may not, warnings are advice."""
+    """Whether a plan can run; errors prevent it, warnings are advice."""
 
     valid: bool
     errors: tuple[PlanFinding, ...]
@@ -63,7 +71,7 @@ class Validation(Reply, frozen=True, kw_only=True):
 
 
 class PlanSimulation(Body, frozen=True, kw_only=True):
-    """A plan, and what its simulation takes for granted."""
+    """A plan, and the assumptions of its simulation."""
 
     plan: Plan
     agents: Annotated[
@@ -77,7 +85,7 @@ class PlanSimulation(Body, frozen=True, kw_only=True):
 
 
 class RoleForecast(Reply, frozen=True, kw_only=True):
-    """How busy the agents of one role are, and how long tasks wait for them."""
+    """How busy the agents of a role are, and how long tasks wait for them."""
 
     agents: int
     tasks: int
@@ -89,7 +97,7 @@ class RoleForecast(Reply, frozen=True, kw_only=True):
 
 
 class PlanForecast(Reply, frozen=True, kw_only=True):
-    """What a simulation found. `bottleneck` is the role whose tasks waited longest; `left` are tasks never done."""
+    """The result of a simulation. `bottleneck` is the role whose tasks waited longest; `left` are tasks never done."""
 
     finished: bool
     makespan_seconds: float
@@ -104,24 +112,28 @@ class PlanForecast(Reply, frozen=True, kw_only=True):
     left: tuple[str, ...]
 
 
-class Draft(Reply, frozen=True, kw_only=True):
-    """A draft; `validation` says what keeps it from being published."""
+class Draft(Stateful, frozen=True, kw_only=True):
+    """A draft; `validation` lists the errors that prevent its publication."""
 
+    SPECIFIC: ClassVar[str] = "definition_id"
     definition_id: str
     version: int
     status: Annotated[str, one_of("draft")]
+    state: Annotated[str, one_of("draft")] = ""
     name: str = ""
     revision: int
     validation: Validation
     updated_at: str
 
 
-class Published(Reply, frozen=True, kw_only=True):
+class Published(Stateful, frozen=True, kw_only=True):
     """A version that can be run and never changes."""
 
+    SPECIFIC: ClassVar[str] = "definition_id"
     definition_id: str
     version: int
     status: Annotated[str, one_of("published")]
+    state: Annotated[str, one_of("published")] = ""
     event_id: str
     validation: Validation
 
@@ -135,12 +147,14 @@ class Version(Reply, frozen=True, kw_only=True):
     event_id: str
 
 
-class DefinitionSummary(Reply, frozen=True, kw_only=True):
-    """A definition in a list. `version` is the last published one, `draftVersion` the one that is being edited."""
+class DefinitionSummary(Stateful, frozen=True, kw_only=True):
+    """A definition in a list. `version` is the last published one, `draftVersion` the draft's."""
 
+    SPECIFIC: ClassVar[str] = "definition_id"
     definition_id: str
     name: str = ""
     status: Annotated[str, one_of("draft", "published")]
+    state: Annotated[str, one_of("draft", "published")] = ""
     version: int | None = None
     draft_version: int | None = None
     erased: bool = False
@@ -154,7 +168,7 @@ class PublishedPlan(Reply, frozen=True, kw_only=True):
 
 
 class DraftPlan(Reply, frozen=True, kw_only=True):
-    """The plan that is being edited."""
+    """The plan of the draft."""
 
     version: int
     revision: int
@@ -162,8 +176,8 @@ class DraftPlan(Reply, frozen=True, kw_only=True):
 
 
 class Definition(DefinitionSummary, frozen=True, kw_only=True):
-    """A definition with its published plan and its draft, apart. `plan` is one of them: that of the version asked for,
-    else the draft's, else the published one; `shownVersion` says which."""
+    """A definition with its published plan and its draft. `plan` is the plan of the requested version, else
+    the draft's, else the published one; `shownVersion` says which."""
 
     published: PublishedPlan | None = None
     draft: DraftPlan | None = None
@@ -202,7 +216,7 @@ EXAMPLE_PLAN: Plan = {
     ],
     "policies": {"maxParallelTasks": 5, "retry": {"maxAttempts": 2, "onFailure": "reopen"}},
 }
-_CONFLICT = {409: "There is no draft, or it was changed meanwhile."}
+_CONFLICT = {409: "There is no draft, or it was changed in the meantime."}
 
 VALIDATE_DEFINITION = Operation(
     "validate_definition",
@@ -213,8 +227,8 @@ VALIDATE_DEFINITION = Operation(
     reply=Validation,
     loose=True,
     summary="Check a plan without saving or starting it; always 200.",
-    description="Check a plan without saving or starting it. The body is `{plan: ...}`, or plan.json itself; whatever "
-    "is JSON gets a verdict.",
+    description="Check a plan without saving or starting it. The body is `{plan: ...}`, or plan.json itself; any JSON "
+    "gets a result.",
     repeats="bytes",
     body_limit="plan_bytes",
     example={"plan": EXAMPLE_PLAN},
@@ -231,7 +245,7 @@ SIMULATE_PLAN = Operation(
     reply=PlanForecast,
     summary="Simulate a plan; nothing is recorded.",
     description="Run a plan of up to 1,000 tasks in memory, under a simulated clock: how long it takes, who is busy, "
-    "who waits for whom. The code that decides is that of a real run. Nothing is recorded.",
+    "who waits for whom. It uses the same code as a real run. Nothing is recorded.",
     replies={422: "The plan has errors, or too many tasks."},
     idempotent=False,
     body_limit="plan_bytes",
@@ -259,10 +273,10 @@ LIST_DEFINITIONS = Operation(
     "GET",
     "/workflow-definitions",
     READ,
-    query=PageQuery,
+    query=DefinitionsQuery,
     reply=Page[DefinitionSummary],
-    summary="The definitions of the workspace.",
-    description="The definitions of the workspace, by id.",
+    summary="List the definitions of the workspace.",
+    description="List the definitions of the workspace, by id.",
     method_name="definitions.list",
 )
 GET_DEFINITION = Operation(
@@ -272,7 +286,7 @@ GET_DEFINITION = Operation(
     READ,
     query=DefinitionQuery,
     reply=Definition,
-    summary="One definition with its versions and a plan.",
+    summary="Show a definition with its versions and a plan.",
     method_name="definitions.get",
 )
 CHANGE_DEFINITION = Operation(
@@ -283,7 +297,8 @@ CHANGE_DEFINITION = Operation(
     body=DraftChange,
     reply=Draft,
     summary="Change the draft by a JSON merge patch.",
-    description="Change the draft; a published version never changes.",
+    description="Change the draft; a published version never changes. A list of the patch takes the place of the "
+    "whole list, so the patch is for one revision only: after another change, read the draft again.",
     repeats="bytes",
     replies=_CONFLICT,
     body_limit="plan_bytes",
@@ -299,8 +314,8 @@ CREATE_VERSION = Operation(
     body=NewVersion,
     reply=Draft,
     status=201,
-    summary="Begin the draft of the next version.",
-    description="Begin the draft of the next version, from the given plan or from the last version's.",
+    summary="Create the draft of the next version.",
+    description="Create the draft of the next version, from the plan in the request or from the last version's.",
     repeats="bytes",
     replies={409: "There is a draft already."},
     body_limit="plan_bytes",
@@ -313,6 +328,7 @@ PUBLISH_DEFINITION = Operation(
     "POST",
     "/workflow-definitions/{definition_id}/publish",
     PRODUCE,
+    body=Extended,
     reply=Published,
     summary="Publish the draft.",
     description="Publish the draft: from now on it can be run, and never changes.",

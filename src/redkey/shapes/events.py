@@ -1,10 +1,10 @@
-"""Events of the ledger: one by one, by what they are about, by query, and live."""
+"""Events of the ledger: one by id, those of one thing, by query, and live."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta, field, structs
 
 from redkey.shapes.fields import SEVERAL, Body, Page, PageQuery, Reply
 from redkey.shapes.operation import READ, Operation
@@ -23,7 +23,7 @@ class Party(Reply, frozen=True, kw_only=True):
 
 
 class EventHead(Reply, frozen=True, kw_only=True):
-    """What happened, to whom, at which place in the workspace's order."""
+    """What happened, to what, and at which place in the workspace's order."""
 
     event_id: str
     type: str
@@ -34,22 +34,33 @@ class EventHead(Reply, frozen=True, kw_only=True):
 
 
 class Event(EventHead, frozen=True, kw_only=True):
-    """What happened, to whom, at which place in the workspace's order; `data` is the payload of its wire."""
+    """What happened, to what, and at which place in the workspace's order; `data` is the payload of its wire."""
 
+    # The same as `event_id`; every list item has an `id`.
+    id: str = ""
     data: dict[str, Any]
+    # The event that caused it, if known, and the correlation of its work if that is not its context.
+    causation_id: str = ""
+    correlation_id: str = ""
+    # The extensions of the request.
+    extensions: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            structs.force_setattr(self, "id", self.event_id)
 
 
 class EventQuery(PageQuery, frozen=True, kw_only=True):
-    """Which events of a thing: types with commas between, in the order of the ledger or newest first."""
+    """Which events of a thing: comma-separated types, in ledger order or newest first."""
 
     type: Types = ""
     order: Order = "asc"
 
 
 class LedgerQuery(EventQuery, frozen=True, kw_only=True):
-    """Which events: all conditions that are given must hold. `from` is included, `to` is not."""
+    """Which events: all conditions must hold. `from` is included, `to` is not."""
 
-    # Named again for their places: callers of the SDK send the parameters in this order.
+    # Repeated here for the order: SDK callers pass the parameters in this order.
     type: Types = ""
     agent_id: Filter = ""
     task_id: Filter = ""
@@ -62,8 +73,12 @@ class LedgerQuery(EventQuery, frozen=True, kw_only=True):
 
 
 class StreamQuery(Body, frozen=True, kw_only=True):
-    """What to follow: event types with commas between, one agent, one workflow, one queue; and after which place."""
+    """What to follow: comma-separated event types, an agent, a workflow, a queue; and after which sequence.
 
+    `types` is what `type` was called before; both are taken.
+    """
+
+    type: Types = ""
     types: str = ""
     agent_id: str = ""
     workflow_id: str = ""
@@ -96,8 +111,7 @@ QUERY_LEDGER = Operation(
     query=LedgerQuery,
     reply=Page[Event],
     summary="Query the ledger of the workspace.",
-    description="Events by type, by what they speak of, by time. A page may be short of its limit and still have a "
-    "next.",
+    description="Query events by type, subject and time. A page may be short of its limit and still have a `next`.",
     reply_example={"items": [EXAMPLE], "next": "55291"},
     method_name="ledger.query",
 )
@@ -107,7 +121,7 @@ GET_EVENT = Operation(
     "/events/{event_id}",
     READ,
     reply=Event,
-    summary="One event.",
+    summary="Show an event.",
     reply_example=EXAMPLE,
     method_name="events.get",
 )
@@ -118,7 +132,7 @@ TASK_EVENTS = Operation(
     READ,
     query=EventQuery,
     reply=Page[Event],
-    summary="What happened to a task, with the attempts to claim it.",
+    summary="List what happened to a task, including the attempts to claim it.",
     reply_example=_PAGE_EXAMPLE,
     method_name="tasks.events",
 )
@@ -129,7 +143,7 @@ CLAIM_EVENTS = Operation(
     READ,
     query=EventQuery,
     reply=Page[Event],
-    summary="What happened to a claim.",
+    summary="List what happened to a claim.",
     reply_example=_PAGE_EXAMPLE,
     method_name="claims.events",
 )
@@ -141,8 +155,8 @@ AGENT_EVENTS = Operation(
     query=EventQuery,
     reply=Page[Event],
     event=Event,
-    summary="What an agent did and what happened to it, such as claims it missed; live with Accept: text/event-stream.",
-    description="What an agent did and what happened to it; as a live stream when text/event-stream is asked for.",
+    summary="List what an agent did and what happened to it, such as missed claims; live with text/event-stream.",
+    description="List what an agent did and what happened to it; as a live stream with Accept: text/event-stream.",
     media=("application/json", EVENT_STREAM),
     reply_example=_PAGE_EXAMPLE,
     method_name="agents.events",
@@ -155,8 +169,8 @@ WORKFLOW_EVENTS = Operation(
     query=EventQuery,
     reply=Page[Event],
     event=Event,
-    summary="What happened in a run; live with Accept: text/event-stream.",
-    description="What happened in a run; as a live stream when text/event-stream is asked for.",
+    summary="List what happened in a run; live with Accept: text/event-stream.",
+    description="List what happened in a run; as a live stream with Accept: text/event-stream.",
     media=("application/json", EVENT_STREAM),
     reply_example=_PAGE_EXAMPLE,
     method_name="workflows.events",

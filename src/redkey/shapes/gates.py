@@ -1,13 +1,13 @@
-"""Gates: approvals that completed tasks wait for. Who did the work decides on it only where the workspace allows it,
+"""Gates: approvals that completed tasks wait for. A worker may approve its own work only if the workspace allows it,
 and an agent never."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Page, PageQuery, Reply, Text, one_of
+from redkey.shapes.fields import Extended, Identified, Page, PageQuery, Stateful, Text, one_of
 from redkey.shapes.operation import AGENT, PRODUCE, READ, Operation
 
 
@@ -17,13 +17,13 @@ class GateQuery(PageQuery, frozen=True, kw_only=True):
     state: Literal["open", "closed"] = "open"
 
 
-class Approval(Body, frozen=True, kw_only=True):
-    """A note that goes with the approval."""
+class Approval(Extended, frozen=True, kw_only=True):
+    """A note for the approval."""
 
-    note: Annotated[Text, Meta(description="What to say with it.")] = ""
+    note: Annotated[Text, Meta(description="A note for the approval.")] = ""
 
 
-class Rejection(Body, frozen=True, kw_only=True):
+class Rejection(Extended, frozen=True, kw_only=True):
     """What is missing; the agent of the next attempt reads it."""
 
     note: Annotated[
@@ -31,9 +31,10 @@ class Rejection(Body, frozen=True, kw_only=True):
     ]
 
 
-class Gate(Reply, frozen=True, kw_only=True):
-    """An approval that a completed task waits for, or how it was decided."""
+class Gate(Identified, frozen=True, kw_only=True):
+    """An approval that a completed task waits for, or the decision on it."""
 
+    SPECIFIC: ClassVar[str] = "gate_id"
     gate_id: str
     state: Annotated[str, one_of("open", "approved", "rejected", "cancelled")]
     task_id: str
@@ -50,29 +51,31 @@ class Gate(Reply, frozen=True, kw_only=True):
     on_deadline: str = ""
     closed_at: str | None = None
     closed_by: str = ""
-    # Whether the key that did the work may decide, as the gate records it, and whether it has approved.
+    # Whether the gate allows the key that did the work to decide, and whether that key approved it.
     self_approval: bool = False
     self_approved: bool = False
     note: str = ""
 
 
-class GateDecided(Reply, frozen=True, kw_only=True):
-    """A gate that is closed; `retry` says of a rejection whether another attempt follows."""
+class GateDecided(Stateful, frozen=True, kw_only=True):
+    """A closed gate; after a rejection, `retry` says whether another attempt follows."""
 
+    SPECIFIC: ClassVar[str] = "gate_id"
     gate_id: str
     status: Annotated[str, one_of("approved", "rejected")]
+    state: Annotated[str, one_of("approved", "rejected")] = ""
     task_id: str
     workflow_id: str = ""
     retry: bool | None = None
     event_id: str
 
 
-# Admins decide, and those whom a plan lists: agents and keys of any kind but those that only read.
+# Admins may decide, and those whom a plan lists: agents and keys of any kind except read-only keys.
 _DECIDE = (*PRODUCE, *AGENT)
 _DECISION: dict[str, Any] = {
     "reply": GateDecided,
     "replies": {
-        403: "The caller did the work and the workspace allows no self-approval, or it is no approver.",
+        403: "The caller did the work and the workspace allows no self-approval, or it is not an approver.",
         409: "The gate is closed.",
     },
     "example": {"note": "Two of the questions are too general."},
@@ -86,8 +89,8 @@ LIST_GATES = Operation(
     READ,
     query=GateQuery,
     reply=Page[Gate],
-    summary="Approvals that are awaited.",
-    description="Gates, the oldest first.",
+    summary="List gates: approvals that tasks wait for.",
+    description="List gates, oldest first.",
     method_name="gates.list",
 )
 GET_GATE = Operation(
@@ -96,7 +99,7 @@ GET_GATE = Operation(
     "/gates/{gate_id}",
     READ,
     reply=Gate,
-    summary="One gate.",
+    summary="Show a gate.",
     method_name="gates.get",
 )
 APPROVE_GATE = Operation(
@@ -105,8 +108,8 @@ APPROVE_GATE = Operation(
     "/gates/{gate_id}/approve",
     _DECIDE,
     body=Approval,
-    summary="Approve what was done.",
-    description="Approve what was done: what depends on it goes on.",
+    summary="Approve a completed task.",
+    description="Approve a completed task: its dependents may start.",
     method_name="gates.approve",
     **_DECISION,
     command="gate approve GATE",
@@ -117,8 +120,8 @@ REJECT_GATE = Operation(
     "/gates/{gate_id}/reject",
     _DECIDE,
     body=Rejection,
-    summary="Send back what was done.",
-    description="Send back what was done: another attempt gets the note, while there are attempts.",
+    summary="Reject a completed task.",
+    description="Reject a completed task: another attempt gets the note, if any attempts are left.",
     method_name="gates.reject",
     **_DECISION,
     command="gate reject GATE",
@@ -140,8 +143,8 @@ REJECT_PLAN_TASK = Operation(
     "/workflows/{workflow_id}/gates/{plan_task_id}/reject",
     _DECIDE,
     body=Rejection,
-    summary="Send back a task of a run.",
-    description="Send back a task of a run, named by its id in the plan.",
+    summary="Reject a task of a run.",
+    description="Reject a task of a run, named by its id in the plan.",
     method_name="workflows.reject",
     **_DECISION,
 )

@@ -1,6 +1,7 @@
-"""The groups of the command line that declared operations name, read off the text of this package.
+"""The command groups of declared operations, read from the source text of this package.
 
-Importing the shapes takes longer than all else that `redkey --help` does; reading them takes a millisecond or two.
+Importing the shapes takes longer than everything else that `redkey --help` does; reading the text takes a millisecond
+or two.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ _COMMAND = re.compile(r'^    command="(\w+) ', re.MULTILINE)
 
 @cache
 def command_groups() -> Mapping[str, str]:
-    """The groups, each with the purpose of the module that declares it."""
-    found: dict[str, str] = {}
+    """The groups, each with the first line of the module that declares it."""
+    groups: dict[str, str] = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         text = path.read_text()
         purpose = _PURPOSE.match(text)
         for group in _COMMAND.findall(text):
-            found.setdefault(group, purpose[1] if purpose else "")
-    return found
+            groups.setdefault(group, purpose[1] if purpose else "")
+    return groups

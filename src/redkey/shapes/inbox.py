@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, TaskId, Text, one_of
+from redkey.shapes.fields import Extended, Id, Identified, Name, Page, PageQuery, Reply, TaskId, Text, one_of
 from redkey.shapes.operation import AGENT, PRODUCE, READ, Operation
 
 MessageType = Literal["task.feedback", "status.update", "task.blocked", "exec.gate", "question", "info"]
 
 
-class NewInboxMessage(Body, frozen=True, kw_only=True):
-    """The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is the same."""
+class NewInboxMessage(Extended, frozen=True, kw_only=True):
+    """The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is an alias."""
 
     to: Name | None = None
     to_agent: Name | None = None
@@ -23,19 +23,19 @@ class NewInboxMessage(Body, frozen=True, kw_only=True):
     message_type: MessageType = "info"
     ref_task_id: TaskId | None = None
     action_required: bool = False
-    # The agent whose words these are, where a runner speaks for it.
+    # The agent that sends the message, if a runner sends it for an agent.
     agent_id: Id | None = None
 
 
 class InboxFilter(PageQuery, frozen=True, kw_only=True):
-    """Whose messages; with `unread`, only those that are not read yet."""
+    """Whose messages to list; with `unread`, only unread ones."""
 
     to: Name | None = None
     unread: bool = False
 
 
 class AgentInboxFilter(PageQuery, frozen=True, kw_only=True):
-    """With `unread`, only the messages that are not read yet."""
+    """With `unread`, only unread messages."""
 
     unread: bool = False
 
@@ -49,16 +49,17 @@ class SentMessage(Reply, frozen=True, kw_only=True):
 
 
 class SentMessages(Reply, frozen=True, kw_only=True):
-    """What was sent; to a role, one message went to each active agent that has it."""
+    """The messages that were sent; a message to a role is sent to each active agent that has it."""
 
     message_id: str
     event_id: str
     messages: tuple[SentMessage, ...]
 
 
-class InboxMessage(Reply, frozen=True, kw_only=True):
+class InboxMessage(Identified, frozen=True, kw_only=True):
     """An inbox message."""
 
+    SPECIFIC: ClassVar[str] = "message_id"
     message_id: str
     to: str
     sender: str
@@ -74,7 +75,7 @@ class InboxMessage(Reply, frozen=True, kw_only=True):
 
 
 class MessageRead(Reply, frozen=True, kw_only=True):
-    """The message is read; an event only when it was not before."""
+    """The message is read; an event is written only if it was unread."""
 
     message_id: str
     event_id: str = ""
@@ -90,8 +91,8 @@ SEND_MESSAGE = Operation(
     reply=SentMessages,
     status=201,
     summary="Send a message to an agent, to a role or to the humans.",
-    description="Send a message; `agentId` is the agent that a runner speaks for.",
-    replies={404: "The caller may not speak for agentId, or there is no such agent."},
+    description="Send a message; `agentId` is the agent that a runner sends it for.",
+    replies={404: "The caller may not act for agentId, or there is no such agent."},
     example={
         "to": "human",
         "priority": 2,
@@ -110,9 +111,9 @@ LIST_INBOX = Operation(
     READ,
     query=InboxFilter,
     reply=Page[InboxMessage],
-    summary="Messages to the humans or to an agent, by priority, then by age.",
-    description="The messages to the humans, or to one agent; an agent key sees its own only.",
-    replies={404: "An agent key asks for an inbox that is not its agent's."},
+    summary="List messages to the humans or to an agent, by priority, then by age.",
+    description="List the messages to the humans, or to one agent; an agent key sees only its own.",
+    replies={404: "An agent key may read only the inbox of its agent."},
     method_name="inbox.list",
 )
 LIST_AGENT_INBOX = Operation(
@@ -122,8 +123,8 @@ LIST_AGENT_INBOX = Operation(
     READ,
     query=AgentInboxFilter,
     reply=Page[InboxMessage],
-    summary="Messages to an agent, by priority, then by age.",
-    description="The messages to an agent.",
+    summary="List messages to an agent, by priority, then by age.",
+    description="List the messages to an agent.",
     method_name="agents.inbox",
 )
 READ_MESSAGE = Operation(
@@ -131,6 +132,7 @@ READ_MESSAGE = Operation(
     "POST",
     "/inbox/{message_id}/read",
     (*PRODUCE, *AGENT),
+    body=Extended,
     reply=MessageRead,
     summary="Mark a message as read.",
     method_name="inbox.read",

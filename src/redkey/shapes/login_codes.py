@@ -1,4 +1,4 @@
-"""Login codes: a link for a browser in place of a key. A code is exchanged once for a token."""
+"""Login codes: a link that logs a browser in without a key. A code is exchanged once for a token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redkey.shapes.operation import READ, Operation
 
 
 class LoginCode(SecretReply, frozen=True, kw_only=True):
-    """A code that is good once; `url` is the page that takes it."""
+    """A code that can be used once; `url` is the page that takes it."""
 
     secret: str
     url: str
@@ -19,7 +19,7 @@ class LoginCode(SecretReply, frozen=True, kw_only=True):
 
 
 class LoginCodeExchange(Body, frozen=True, kw_only=True):
-    """A code, and the scopes that the token is to have, with one space between; all of the key's if none are named."""
+    """A code, and the scopes of the token, separated by spaces; without any, all scopes of the key."""
 
     code: Annotated[str, Meta(min_length=1, max_length=64)]
     scope: Annotated[str, Meta(max_length=200)] = ""
@@ -40,8 +40,9 @@ CREATE_LOGIN_CODE = Operation(
     READ,
     reply=LoginCode,
     status=201,
-    summary="Make a link that opens the Studio.",
-    description="Make a code that is good once and for ten minutes. A browser exchanges it for a token of your key.",
+    summary="Create a link that opens the Studio.",
+    description="Create a code that can be used once, within ten minutes. A browser exchanges it for a token of your "
+    "key.",
     idempotent=False,
     method_name="logins.create",
 )
@@ -52,7 +53,7 @@ EXCHANGE_LOGIN_CODE = Operation(
     body=LoginCodeExchange,
     reply=LoginToken,
     summary="Exchange a login code for a token.",
-    description="Exchange a login code for a token of the key that made it, with its scopes or fewer.",
+    description="Exchange a login code for a token of the key that created it, with its scopes or fewer.",
     replies={401: "The code is unknown, was used, or is older than ten minutes.", 429: "Too many logins failed."},
     idempotent=False,
     example={"code": "the-code-of-the-link", "scope": "read"},

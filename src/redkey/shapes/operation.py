@@ -1,8 +1,8 @@
-"""Operations: what can be asked of RedKey, each declared once.
+"""Operations: the requests that RedKey serves, each declared once.
 
-From a declaration follow the HTTP route, its entry in the OpenAPI document, the method of the SDK, and, where it says
-`command`, the command of the command line. What is done when it is called is its use case
-(`redkey.services.use_case`), which takes the scopes from here.
+The HTTP route, its entry in the OpenAPI document, the method of the SDK and, with `command`, a command of the command
+line follow from a declaration. The use case of an operation (`redkey.services.use_case`) does the work and takes its
+scopes from here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
+
+from redkey.shapes.fields import Extended
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -26,55 +28,55 @@ PUBLIC = ()
 class Operation(msgspec.Struct, frozen=True, eq=False):
     """One operation. `body`, `query` and `reply` are shapes.
 
-    A use case gets the parameters of the path in their order, then the body, then the query, whichever there are.
-    A request that writes may carry an Idempotency-Key, unless `idempotent` says otherwise.
+    A use case gets the parameters of the path in their order, then the body, then the query, as far as they exist. A
+    request that writes may carry an Idempotency-Key, unless `idempotent` is False.
     """
 
-    # Its name everywhere: the use case's, and in camelCase the operationId of OpenAPI.
+    # Its name everywhere: the name of the use case and, in camelCase, the operationId of OpenAPI.
     name: str
     method: str
     path: str
     scopes: tuple[str, ...] = PUBLIC
-    # True where it may be asked without a key too: the use case says what it shows then.
+    # True if it may be called without a key; the use case decides what to show then.
     shared: bool = False
     body: Any = None
     query: Any = None
     reply: Any = None
     status: int = 200
     summary: str = ""
-    # More than the summary says, where there is more to say.
+    # A longer text than the summary, if more needs to be said.
     description: str = ""
-    # Statuses beyond those that follow from the declaration: status -> when it is given.
+    # Statuses beyond those that follow from the declaration: status -> when it is returned.
     replies: Mapping[int, str] = {}
     idempotent: bool = True
-    # False where one call too many does no harm: the SDK sends no key, so the server need not keep the reply.
+    # False if a duplicate call does no harm: the SDK sends no key, so the server need not store the reply.
     sends_key: bool = True
-    # How a request that is repeated under its key gets the same bytes. "records": told again from what it recorded, and
-    # kept when it recorded nothing; "parts": the same for a batch, whose parts have keys of their own; "bytes": kept as
-    # it was sent, because the reply shows the state of its moment.
+    # How a request that is repeated under its key gets the same bytes. "records": the reply is computed again from what
+    # it recorded, or stored if it recorded nothing; "parts": the same for a batch, whose parts have keys of their own;
+    # "bytes": the reply is stored as it was sent, because it shows the state at that moment.
     repeats: Literal["records", "parts", "bytes"] = "records"
     # The name of the limit in `config.Limits` that bounds the body.
     body_limit: str = "body_bytes"
-    # True when any JSON is taken as the body: the use case gets it as it is, and judges it itself.
+    # True if the body may be any JSON: the use case gets it as it is and validates it itself.
     loose: bool = False
-    # True when the body is read chunk by chunk, however large it is.
+    # True if the body is read in chunks, however large it is.
     streamed: bool = False
     media: tuple[str, ...] = ("application/json",)
-    # What one event of the reply is, where the reply is a stream of server-sent events.
+    # The type of one event, if the reply is a stream of server-sent events.
     event: Any = None
     consumes: str = "application/json"
-    # What errors look like where they are not problems.
+    # The type of errors that are not problems (RFC 9457).
     failure: Any = None
-    # True when every error has the shape `failure`, not only those that the body or the key cause.
+    # True if every error has the type `failure`, not only errors of the body or the key.
     fails_alike: bool = False
-    # JSON shown in the documentation; tests hold them against the schemas.
+    # JSON examples for the documentation; tests check them against the schemas.
     example: Any = None
     reply_example: Any = None
-    # The method of the SDK: `family.method`; empty where the SDK has one written by hand, or none.
+    # The SDK method as `family.method`; empty if the SDK has a method written by hand, or none.
     method_name: str = ""
-    # The fields of the body or the query that the SDK's method takes by position, after those of the path.
+    # The fields of the body or query that the SDK method takes by position, after those of the path.
     positional: tuple[str, ...] = ()
-    # The command of the command line that is made from this declaration: its words, then the parameters that are
+    # The command of the command line that is generated from this declaration: its words, then the parameters that are
     # arguments, as in `role grant ROLE AGENT`; every other parameter is an option.
     command: str = ""
 
@@ -85,7 +87,7 @@ class Operation(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def allowed_scopes(self) -> frozenset[str]:
-        """The scopes of which one is enough: admin keys may do everything in their workspace, and no server's."""
+        """The scopes of which one is enough; an admin key may do everything in its workspace, not the server's."""
         return frozenset(self.scopes) if self.scopes == OPERATOR else frozenset((*self.scopes, *ADMIN))
 
     @property
@@ -94,8 +96,13 @@ class Operation(msgspec.Struct, frozen=True, eq=False):
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
     @property
+    def takes_body(self) -> bool:
+        """Whether the use case gets the body; a body with only extensions is handled by the adapter."""
+        return self.body not in (None, Extended)
+
+    @property
     def purpose(self) -> str:
-        """What it does: the fuller of its two texts."""
+        """What the operation does: the longer of its two texts."""
         return max(self.description, self.summary, key=len)
 
     @property
@@ -104,16 +111,16 @@ class Operation(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def takes_key(self) -> bool:
-        """Whether an Idempotency-Key means something here; a streamed body is its own key."""
+        """Whether the operation accepts an Idempotency-Key; a streamed body is identified by its hash."""
         return self.writes and self.idempotent and not self.streamed
 
 
-# The use cases that stand beside their declarations.
+# Use cases that are defined beside their declarations.
 ANSWERS: dict[Operation, Callable[..., Any]] = {}
 
 
 def answers(operation: Operation) -> Callable[[Function], Function]:
-    """Declare the use case of an operation beside it: for what needs nothing but the caller and what it is given.
+    """Define the use case of an operation beside its declaration, if it needs nothing but the caller and parameters.
 
     It is called like any use case (`redkey.services.use_case`): the caller first, then path, body, query.
     """

@@ -1,4 +1,4 @@
-"""Every operation of RedKey: those that the modules of this package declare."""
+"""Every operation of RedKey, collected from the modules of this package."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from redkey.shapes.operation import Operation
 def modules() -> tuple[ModuleType, ...]:
     """The modules of this package, by name."""
     return tuple(
-        import_module(f"{redkey.shapes.__name__}.{one.name}") for one in pkgutil.iter_modules(redkey.shapes.__path__)
+        import_module(f"{redkey.shapes.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(redkey.shapes.__path__)
     )
 
 
 @cache
 def operations() -> tuple[Operation, ...]:
-    """All operations: module by module, in the order they are written."""
+    """All operations: module by module, in the order of their definition."""
     return tuple(operation for module in modules() for operation in declared_in(module))
 
 

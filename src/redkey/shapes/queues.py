@@ -1,14 +1,15 @@
-"""Queues: made, seen, set; what lies in them, and what of it may be claimed now."""
+"""Queues: create, show and change them; list their tasks, and those that may be claimed now."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
 from redkey.shapes.fields import (
     Attempts,
-    Body,
+    Extended,
+    Identified,
     LeaseSeconds,
     Name,
     Page,
@@ -24,15 +25,15 @@ from redkey.shapes.operation import PRODUCE, READ, Operation
 from redkey.shapes.tasks import Priority, TaskState, TaskSummary
 
 
-class QueueSettings(Body, frozen=True, kw_only=True):
-    """What a queue decides for its tasks; what is not given keeps its value."""
+class QueueSettings(Extended, frozen=True, kw_only=True):
+    """The settings that a queue applies to its tasks; those that are not given keep their values."""
 
     lease_seconds: LeaseSeconds | None = None
     max_attempts: Annotated[Attempts, Meta(description="How often a task is tried.")] | None = None
-    priority: Annotated[Priority, Meta(description="Of tasks that have none of their own.")] | None = None
+    priority: Annotated[Priority, Meta(description="Priority of tasks that have none of their own.")] | None = None
     paused: Annotated[bool, Meta(description="Whether it is paused: nothing is claimed from it.")] | None = None
     allow_secrets: (
-        Annotated[bool, Meta(description="Whether its tasks may hold text that looks like a secret.")] | None
+        Annotated[bool, Meta(description="Whether its tasks may contain text that looks like a secret.")] | None
     ) = None
     max_live_claims: (
         Annotated[int, Meta(ge=1, le=1_000_000, description="How many claims one agent may hold.")] | None
@@ -41,22 +42,21 @@ class QueueSettings(Body, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1, le=999, description="How many leases of a task may expire before it fails.")] | None
     ) = None
     idle_seconds: (
-        Annotated[Seconds, Meta(description="How long a hold without a handler may do nothing before it stalls.")]
-        | None
+        Annotated[Seconds, Meta(description="How long a hold without a handler may be idle before it stalls.")] | None
     ) = None
 
     def on_wire(self) -> dict[str, Any]:
-        """The given settings under their names on the ledger."""
+        """The settings that are set, under their names on the ledger."""
         names = {"max_lease_losses": "lease_losses"}
         return {
             names.get(name, name): value
             for name in QueueSettings.__struct_fields__
-            if (value := getattr(self, name)) is not None
+            if name != "extensions" and (value := getattr(self, name)) is not None
         }
 
 
 class NewQueue(QueueSettings, frozen=True, kw_only=True):
-    """A queue; without an id it is named after its name."""
+    """A queue; without an id, the id is derived from its name."""
 
     id: Annotated[Word, Meta(description="Its id [derived from its name].")] = ""
     name: Name
@@ -70,9 +70,10 @@ class QueuePatch(QueueSettings, frozen=True, kw_only=True):
     description: Annotated[Text, Meta(description="What it is for.")] | None = None
 
 
-class Queue(Reply, frozen=True, kw_only=True):
-    """A queue and what it decides for its tasks."""
+class Queue(Identified, frozen=True, kw_only=True):
+    """A queue with its settings."""
 
+    SPECIFIC: ClassVar[str] = "queue_id"
     queue_id: str
     name: str = ""
     description: str = ""
@@ -96,6 +97,13 @@ class CreatedQueue(Reply, frozen=True, kw_only=True):
     event_id: str
 
 
+class QueueCounts(Reply, frozen=True, kw_only=True):
+    """How many tasks a queue has."""
+
+    queue_id: str
+    tasks: Annotated[dict[str, int], Meta(description="By state; a state without tasks has 0.")]
+
+
 class TaskFilter(PageQuery, frozen=True, kw_only=True):
     """Which tasks of a queue."""
 
@@ -103,7 +111,7 @@ class TaskFilter(PageQuery, frozen=True, kw_only=True):
 
 
 class AvailableFilter(PageQuery, frozen=True, kw_only=True):
-    """What may be claimed: by anybody, or by one agent; wait for something when there is nothing."""
+    """What may be claimed: by any agent, or by one; `wait` waits if there is nothing."""
 
     agent_id: Word | None = None
     wait: Wait = 0
@@ -118,8 +126,8 @@ CREATE_QUEUE = Operation(
     reply=CreatedQueue,
     status=201,
     summary="Create a queue.",
-    description="Create a queue; without an id it is named after its name.",
-    replies={409: "The queue exists already."},
+    description="Create a queue; without an id, the id is derived from its name.",
+    replies={409: "The queue already exists."},
     example={"id": "queue_podcast", "name": "Podcast production", "leaseSeconds": 900},
     method_name="queues.create",
     positional=("name",),
@@ -133,7 +141,7 @@ LIST_QUEUES = Operation(
     query=PageQuery,
     reply=Page[Queue],
     summary="List queues.",
-    description="The queues of the workspace, by id.",
+    description="List the queues of the workspace, by id.",
     method_name="queues.list",
 )
 GET_QUEUE = Operation(
@@ -142,7 +150,7 @@ GET_QUEUE = Operation(
     "/queues/{queue_id}",
     READ,
     reply=Queue,
-    summary="One queue and its settings.",
+    summary="Show a queue with its settings.",
     method_name="queues.get",
 )
 PATCH_QUEUE = Operation(
@@ -154,10 +162,20 @@ PATCH_QUEUE = Operation(
     reply=Queue,
     repeats="bytes",
     summary="Change a queue's settings and limits.",
-    description="Change a queue: its settings, its limits, its name; pause it or let it go on.",
+    description="Change a queue: its settings, its limits, its name; pause or resume it.",
     example={"paused": True},
     method_name="queues.update",
     command="queue update QUEUE",
+)
+COUNT_TASKS = Operation(
+    "count_tasks",
+    "GET",
+    "/queues/{queue_id}/counts",
+    READ,
+    reply=QueueCounts,
+    summary="How many tasks of a queue are in which state.",
+    description="How many tasks of a queue are in which state, however many there are.",
+    method_name="queues.counts",
 )
 LIST_TASKS = Operation(
     "list_tasks",
@@ -166,8 +184,8 @@ LIST_TASKS = Operation(
     READ,
     query=TaskFilter,
     reply=Page[TaskSummary],
-    summary="The tasks of a queue in one state.",
-    description="The tasks of a queue in one state: by priority, then oldest first.",
+    summary="List the tasks of a queue in one state.",
+    description="List the tasks of a queue in one state: by priority, then oldest first.",
     method_name="tasks.list",
 )
 LIST_AVAILABLE = Operation(
@@ -177,9 +195,9 @@ LIST_AVAILABLE = Operation(
     READ,
     query=AvailableFilter,
     reply=Page[TaskSummary],
-    summary="What may be claimed in a queue, at once or as soon as there is something.",
-    description="What may be claimed in a queue now; with `wait`, as soon as there is something.",
+    summary="List what may be claimed in a queue, now or as soon as there is something.",
+    description="List what may be claimed in a queue now; with `wait`, as soon as there is something.",
     method_name="tasks.available",
 )
 
-OPERATIONS = (CREATE_QUEUE, LIST_QUEUES, GET_QUEUE, PATCH_QUEUE, LIST_TASKS, LIST_AVAILABLE)
+OPERATIONS = (CREATE_QUEUE, LIST_QUEUES, GET_QUEUE, PATCH_QUEUE, COUNT_TASKS, LIST_TASKS, LIST_AVAILABLE)

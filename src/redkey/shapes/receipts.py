@@ -1,4 +1,4 @@
-"""Receipts and signed heads: what convinces a reader who trusts neither the server nor its operator."""
+"""Receipts and signed heads: proofs for readers who trust neither the server nor its operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redkey.shapes.operation import READ, Operation
 
 
 class ReceiptVerification(Reply, frozen=True, kw_only=True):
-    """What the server says of the proof: `pending` until a checkpoint covers the record."""
+    """The state of the proof: `pending` until a checkpoint covers the record."""
 
     status: Annotated[str, one_of("verified", "pending")]
     provider: str
@@ -19,7 +19,7 @@ class ReceiptVerification(Reply, frozen=True, kw_only=True):
 
 
 class ReceiptEffect(Reply, frozen=True, kw_only=True):
-    """What the record did: inclusion proves that it is there, not that it changed anything."""
+    """What the record did: inclusion proves that the record exists, not that it changed anything."""
 
     status: Annotated[str, one_of("applied", "void")]
     reason: str | None = None
@@ -35,7 +35,7 @@ class ReceiptLevels(Reply, frozen=True, kw_only=True):
 
 
 class ReceiptInternal(Reply, frozen=True, kw_only=True):
-    """What the ledger knows and normal users never need."""
+    """Details of the ledger that most users do not need."""
 
     topic_id: str
     payer: str
@@ -45,18 +45,30 @@ class ReceiptInternal(Reply, frozen=True, kw_only=True):
 
 
 class SignerTerm(Reply, frozen=True, kw_only=True):
-    """A signer of this log as the ledger tells it: added at a sequence, perhaps retired at another."""
+    """A signer of this log: added at a sequence, and possibly retired at a later one."""
 
     key: str
     added: int
     retired: int | None = None
 
 
-class ReceiptProof(Reply, frozen=True, kw_only=True):
-    """Everything that a verifier needs beside keys.
+class ReceiptOrder(Reply, frozen=True, kw_only=True):
+    """Where a public network orders the workspace: its topic, and the message there that the record is.
 
-    `proof` is a C2SP tlog-proof, `content` bodies in base64, `anchor` mirror rows; `attestation` has the key id
-    and signature of each signer of the document, which sign under the checkpoint's origin.
+    A record without a `sequence` follows from others. The messages up to `until` are what it takes to compute it.
+    """
+
+    network: str
+    topic: str
+    sequence: int | None = None
+    until: int
+
+
+class ReceiptProof(Reply, frozen=True, kw_only=True):
+    """Everything that a verifier needs, except the keys.
+
+    `proof` is a C2SP tlog-proof, `content` bodies in base64, `anchor` mirror rows; `attestation` has the key id and
+    signature of each signer of the document, who sign under the checkpoint's origin.
     """
 
     wire: str
@@ -65,11 +77,12 @@ class ReceiptProof(Reply, frozen=True, kw_only=True):
     signers: tuple[SignerTerm, ...] = ()
     content: tuple[str, ...] = ()
     anchor: tuple[dict[str, Any], ...] = ()
+    order: ReceiptOrder | None = None
     attestation: tuple[str, ...] = ()
 
 
 class Receipt(EventHead, frozen=True, kw_only=True):
-    """The receipt of an event; `offline` is what it takes to verify it without the server."""
+    """The receipt of an event; `offline` contains what is needed to verify it without the server."""
 
     verification: ReceiptVerification
     effect: ReceiptEffect
@@ -78,9 +91,9 @@ class Receipt(EventHead, frozen=True, kw_only=True):
 
 
 class Checkpoint(Reply, frozen=True, kw_only=True):
-    """A signed head of the workspace's log: how many records, and the root over them. `note` is what was signed.
+    """A signed head of the workspace's log: the number of records and their root. `note` is the signed text.
 
-    `keys` are the log's verifier keys, to be handed on by a way you trust: a key that comes with a receipt proves
+    `keys` are the log's verifier keys. Pass them to others by a way you trust: a key that comes with a receipt proves
     nothing.
     """
 
@@ -92,8 +105,8 @@ class Checkpoint(Reply, frozen=True, kw_only=True):
 
 
 class ReceiptQuery(Body, frozen=True, kw_only=True):
-    """`receipt` tells what is proven; `proof` carries all that is needed to verify it offline; `tlog-proof` is the
-    proof alone as C2SP text. `content` adds the bodies that the wire names."""
+    """`receipt` says what is proven; `proof` also contains what is needed to verify it offline; `tlog-proof` is
+    only the proof, as C2SP text. `content` adds the bodies that the wire names."""
 
     format: Literal["receipt", "proof", "tlog-proof"] = "receipt"
     content: bool = False
@@ -129,9 +142,9 @@ SHOW_RECEIPT = Operation(
     READ,
     shared=True,
     reply=Receipt,
-    summary="What receiptUrl points at: a page for people, the whole receipt for programs.",
-    description="What a receipt's address shows: a page to people, the whole receipt to programs. It needs no key "
-    "where the workspace has the policy `receipts.public`.",
+    summary="Show a receipt: a page for people, the whole receipt for programs.",
+    description="Show the receipt at its `receiptUrl`: a page for people, the whole receipt for programs. No key is "
+    "needed if the workspace has the policy `receipts.public`.",
     media=("application/json", "text/html"),
     reply_example=EXAMPLE,
 )
@@ -141,10 +154,10 @@ LATEST_CHECKPOINT = Operation(
     "/checkpoints/latest",
     READ,
     reply=Checkpoint,
-    summary="The newest signed head of the workspace's log; as the signed note itself with Accept: text/plain.",
-    description="The newest signed head; signed now when there is none.",
+    summary="The newest signed head of the workspace's log; with Accept: text/plain, the signed note itself.",
+    description="The newest signed head; if there is none, one is signed now.",
     media=("application/json", "text/plain"),
-    replies={503: "Another process writes; the checkpoint could not be signed yet."},
+    replies={503: "Another process is writing; the checkpoint could not be signed yet."},
     reply_example={
         "origin": "redkey/kq3…/wk_01JTMX9A2B3C4D5E6F7G8H9JKR/e1",
         "size": 55291,

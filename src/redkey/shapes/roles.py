@@ -6,12 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Name, Page, PageQuery, Reply, Text, Word, one_of
+from redkey.shapes.fields import Extended, Name, Page, PageQuery, Reply, Text, Word, one_of
 from redkey.shapes.operation import ADMIN, READ, Operation
 
 
-class NewRole(Body, frozen=True, kw_only=True):
-    """A role; without an id it is named after its name."""
+class NewRole(Extended, frozen=True, kw_only=True):
+    """A role; without an id, the id is derived from its name."""
 
     id: Annotated[Word, Meta(description="Its id [derived from its name].")] = ""
     name: Name
@@ -19,13 +19,13 @@ class NewRole(Body, frozen=True, kw_only=True):
     capabilities: Annotated[tuple[Word, ...], Meta(max_length=8, description="What every holder can do.")] = ()
 
 
-class RolePatch(Body, frozen=True, kw_only=True):
-    """What to change about a role; what is not named stays."""
+class RolePatch(Extended, frozen=True, kw_only=True):
+    """What to change about a role; fields that are not named stay."""
 
     name: Annotated[Name, Meta(description="Its name; the id stays.")] | None = None
     description: Annotated[Text, Meta(description="What its holders do.")] | None = None
     capabilities: (
-        Annotated[tuple[Word, ...], Meta(max_length=8, description="What every holder can do, all of it.")] | None
+        Annotated[tuple[Word, ...], Meta(max_length=8, description="The full list of what every holder can do.")] | None
     ) = None
 
 
@@ -33,6 +33,7 @@ class Role(Reply, frozen=True, kw_only=True):
     """A role: eligibility to claim certain tasks."""
 
     id: str
+    role_id: str
     name: str = ""
     description: str = ""
     capabilities: tuple[str, ...]
@@ -52,13 +53,13 @@ class CreatedRole(Reply, frozen=True, kw_only=True):
 
 
 class UpdatedRole(Role, frozen=True, kw_only=True):
-    """The role as it is now."""
+    """The role after the change."""
 
     event_id: str
 
 
 class RemovedRole(Reply, frozen=True, kw_only=True):
-    """A role that is gone, and the agents that held it."""
+    """A removed role, and the agents that had it."""
 
     id: str
     status: Annotated[str, one_of("removed")]
@@ -67,7 +68,7 @@ class RemovedRole(Reply, frozen=True, kw_only=True):
 
 
 class RoleGrant(Reply, frozen=True, kw_only=True):
-    """Whether an agent has a role now; an event only when that changed."""
+    """Whether an agent has a role now; an event is written only if that changed."""
 
     role_id: str
     agent_id: str
@@ -84,7 +85,7 @@ CREATE_ROLE = Operation(
     reply=CreatedRole,
     status=201,
     summary="Create a role.",
-    replies={409: "The role exists already."},
+    replies={409: "The role already exists."},
     example={
         "id": "role_researcher",
         "name": "Researcher",
@@ -103,7 +104,7 @@ LIST_ROLES = Operation(
     query=PageQuery,
     reply=Page[Role],
     summary="List roles.",
-    description="The roles of the workspace, by id.",
+    description="List the roles of the workspace, by id.",
     method_name="roles.list",
     command="role list",
 )
@@ -113,7 +114,7 @@ GET_ROLE = Operation(
     "/roles/{role_id}",
     READ,
     reply=Role,
-    summary="One role, with the agents that have it.",
+    summary="Show a role with the agents that have it.",
     method_name="roles.get",
     command="role show ROLE",
 )
@@ -126,7 +127,7 @@ PATCH_ROLE = Operation(
     reply=UpdatedRole,
     repeats="bytes",
     summary="Change a role: its name, its description, its capabilities.",
-    description="Change a role, also one that a plan created. New capabilities count from the next claim on.",
+    description="Change a role, including one that a plan created. New capabilities apply from the next claim on.",
     example={"capabilities": ["web_search", "source_review"]},
     method_name="roles.update",
     command="role update ROLE",
@@ -136,6 +137,7 @@ REMOVE_ROLE = Operation(
     "DELETE",
     "/roles/{role_id}",
     ADMIN,
+    body=Extended,
     reply=RemovedRole,
     repeats="bytes",
     summary="Remove a role.",
@@ -149,6 +151,7 @@ GRANT_ROLE = Operation(
     "POST",
     "/roles/{role_id}/agents/{agent_id}",
     ADMIN,
+    body=Extended,
     reply=RoleGrant,
     summary="Grant a role to an agent.",
     description="Make an agent eligible for the tasks that need a role.",
@@ -160,9 +163,10 @@ REVOKE_ROLE = Operation(
     "DELETE",
     "/roles/{role_id}/agents/{agent_id}",
     ADMIN,
+    body=Extended,
     reply=RoleGrant,
     summary="Take a role from an agent.",
-    description="Take a role from an agent; what it holds it may finish.",
+    description="Take a role from an agent; it may finish the tasks it holds.",
     method_name="roles.revoke",
     command="role revoke ROLE AGENT",
 )

@@ -1,32 +1,36 @@
-"""The server itself: is it alive, can it serve, what does it count, what can it do."""
+"""The server itself: liveness, readiness, metrics, and its API documents."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 from redkey.shapes.fields import Reply, one_of
-from redkey.shapes.operation import READ, Operation, answers
+from redkey.shapes.operation import OPERATOR, READ, Operation, answers
 
 
 class Health(Reply, frozen=True, kw_only=True):
-    """The server answers."""
+    """The server is alive."""
 
     status: Annotated[str, one_of("ok")]
 
 
 class Readiness(Reply, frozen=True, kw_only=True):
-    """The server takes requests, and its store can be read and written."""
+    """The server accepts requests, and its store can be read and written."""
 
-    # What keeps the records, with its version.
+    # The kind of store, with its version.
     store: str
     status: Annotated[str, one_of("ready")]
+    # Of RedKey.
+    version: str = ""
+    # The clock of the server.
+    time: str = ""
 
 
 class FoundIds(Reply, frozen=True, kw_only=True):
-    """The first ids that begin with a prefix, in their order."""
+    """The first ids that begin with a prefix, in order."""
 
     items: tuple[str, ...]
-    # False when there are more.
+    # False if there are more.
     complete: bool
 
 
@@ -51,15 +55,18 @@ READYZ = Operation(
     "GET",
     "/readyz",
     reply=Readiness,
-    summary="The server can serve.",
-    replies={503: "It is stopping, its store cannot be used or is full, or another process blocks all writers."},
+    summary="The server can serve requests.",
+    replies={503: "It is stopping, its store is unusable or full, or another process blocks all writers."},
     method_name="server.ready",
 )
 METRICS = Operation(
     "metrics",
     "GET",
     "/metrics",
-    summary="Figures for Prometheus.",
+    scopes=(*READ, *OPERATOR),
+    shared=True,
+    summary="Metrics for Prometheus.",
+    description="Metrics for Prometheus: sums over all workspaces; for operators, what waits by queue and role.",
     media=("text/plain",),
 )
 OPENAPI = Operation(
@@ -75,7 +82,7 @@ DOCS = Operation(
     "docs",
     "GET",
     "/docs",
-    summary="This API as a page.",
+    summary="This API as a web page.",
     description="The documentation as a page.",
     media=("text/html",),
     method_name="server.docs",
@@ -87,8 +94,9 @@ FIND_IDS = Operation(
     "/ids/{prefix}",
     READ,
     reply=FoundIds,
-    summary="Ids that begin with a prefix.",
-    description="Ids of tasks, runs, gates and agents that begin with a prefix: people need not type whole ones.",
+    summary="Find ids that begin with a prefix.",
+    description="Find ids of tasks, runs, gates, agents, messages, webhooks, live claims and events by a prefix; an "
+    "event's has eight characters or more after `evt_`.",
     method_name="server.find_ids",
 )
 

@@ -1,17 +1,23 @@
-"""Tasks as their owners see them: made, seen at any place of the ledger, explained, stopped, tried again, spoken of."""
+"""Tasks: create, show (now or at any sequence), explain, cancel, retry and discuss them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
 from redkey.shapes.fields import (
     BATCH_LIMIT,
+    VISIBLE,
     Attempts,
+    Backoff,
     Body,
+    DelaySeconds,
+    Extended,
     Id,
+    Identified,
+    Jitter,
     LeaseSeconds,
     Name,
     Page,
@@ -20,6 +26,7 @@ from redkey.shapes.fields import (
     Seconds,
     Sentence,
     Slug,
+    Stateful,
     TaskId,
     Text,
     Word,
@@ -28,29 +35,46 @@ from redkey.shapes.operation import AGENT, PRODUCE, READ, Operation
 from redkey.shapes.problem import NextStep, Problem
 
 Priority = Literal["urgent", "high", "normal", "low"]
-TaskState = Literal["created", "available", "claimed", "working", "blocked", "completed", "failed", "cancelled"]
+# A completed task whose gate is open awaits approval.
+TaskState = Literal[
+    "created",
+    "available",
+    "claimed",
+    "working",
+    "blocked",
+    "awaiting_approval",
+    "completed",
+    "failed",
+    "cancelled",
+]
 Names = Annotated[tuple[Word, ...], Meta(max_length=32)]
+ContextId = Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
 
 
 class Retry(Body, frozen=True):
-    """How often a task is tried, and what follows a failure: another attempt, the end, or waiting for somebody."""
+    """How often a task is tried, what follows a failure (another attempt, the end, or waiting for a person), and the
+    pause before another attempt. Fields without a value follow the queue or the workspace."""
 
-    max_attempts: Attempts
+    max_attempts: Attempts | None = None
     on_failure: Literal["reopen", "fail", "block"] = "reopen"
+    delay_seconds: DelaySeconds | None = None
+    backoff: Backoff = 2
+    jitter: Jitter = 0
+    longest_delay_seconds: DelaySeconds = 3600
 
 
 class ApprovalGate(Body, frozen=True):
-    """Who approves a completion beside the admins: keys, agents or roles; never the worker."""
+    """Who may approve a completion, besides admins: keys, agents or roles; never the worker."""
 
     approvers: Annotated[tuple[Word, ...], Meta(max_length=16)] = ()
     deadline_seconds: Seconds | None = None
     on_deadline: Literal["reject", "hold"] = "hold"
 
 
-class NewTask(Body, frozen=True, kw_only=True):
-    """A simple role task. Any active agent that has its roles and capabilities may claim it."""
+class NewTask(Extended, frozen=True, kw_only=True):
+    """A simple task. Any active agent with its required roles and capabilities may claim it."""
 
-    title: Annotated[str, Meta(min_length=1, max_length=500)]
+    title: Annotated[str, Meta(pattern=VISIBLE, max_length=500)]
     description: Text = ""
     queue_id: Name | None = None
     required_roles: Names = ()
@@ -61,9 +85,10 @@ class NewTask(Body, frozen=True, kw_only=True):
     # A Brief Wire 1.0 (seed 000).
     brief: dict[str, Any] | None = None
     workflow_id: Id | None = None
-    context_id: Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)] = ""
+    context_id: ContextId = ""
     parent_task_id: TaskId | None = None
-    reference_task_ids: Annotated[tuple[TaskId, ...], Meta(max_length=4)] = ()
+    correlation_id: ContextId = ""
+    reference_task_ids: Annotated[tuple[TaskId, ...], Meta(max_length=100)] = ()
     outputs: Annotated[tuple[Slug, ...], Meta(max_length=32)] = ()
     completion_criteria: Annotated[tuple[Sentence, ...], Meta(max_length=64)] = ()
     retry: Retry | None = None
@@ -73,43 +98,47 @@ class NewTask(Body, frozen=True, kw_only=True):
 
 
 class Advice(Reply, frozen=True, kw_only=True):
-    """Something that is allowed and probably not meant."""
+    """Something that is allowed but probably a mistake."""
 
     code: str
     pointer: str
     message: str
 
 
-class CreatedTask(Reply, frozen=True, kw_only=True):
-    """A new task and where it stands."""
+class CreatedTask(Stateful, frozen=True, kw_only=True):
+    """A new task and its state."""
 
+    SPECIFIC: ClassVar[str] = "task_id"
     task_id: str
     queue_id: str
-    status: str
     event_id: str
     warnings: tuple[Advice, ...] = ()
 
 
-MediaType = Annotated[str, Meta(pattern="^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$", max_length=127)]
+MediaType = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(?:; ?[A-Za-z0-9_-]+=[A-Za-z0-9._\"-]+)*$", max_length=127
+    ),
+]
 
 
 class _Part(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
-    rename="camel",
     omit_defaults=True,
     forbid_unknown_fields=True,
     tag_field="kind",
 ):
-    """One piece of a message."""
+    """One part of a message, named as in `part.schema.json`: in requests, in replies and in storage."""
 
     media_type: MediaType | None = None
     name: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
 
 class TextPart(_Part, frozen=True, kw_only=True, tag="text"):
-    """Words."""
+    """Text."""
 
     text: Annotated[str, Meta(max_length=65536)]
 
@@ -127,7 +156,7 @@ class DataPart(_Part, frozen=True, kw_only=True, tag="data"):
 
 
 class FilePart(_Part, frozen=True, kw_only=True, tag="file_ref"):
-    """A file elsewhere, and the hash of its bytes where it is known."""
+    """A file elsewhere, with the hash of its bytes if known."""
 
     uri: Annotated[str, Meta(pattern="^[!-~]+$", min_length=1, max_length=2048)]
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)] | None = None
@@ -136,9 +165,10 @@ class FilePart(_Part, frozen=True, kw_only=True, tag="file_ref"):
 Part = TextPart | ArtifactPart | DataPart | FilePart
 
 
-class TaskMessage(Reply, frozen=True, kw_only=True):
+class TaskMessage(Identified, frozen=True, kw_only=True):
     """One message about a task."""
 
+    SPECIFIC: ClassVar[str] = "message_id"
     message_id: str
     role: str
     sender: str
@@ -151,7 +181,7 @@ class TaskMessage(Reply, frozen=True, kw_only=True):
 
 
 class TaskHold(Reply, frozen=True, kw_only=True):
-    """Who holds a task now, and until when."""
+    """Who holds a task, and until when."""
 
     claim_id: str
     agent_id: str
@@ -161,7 +191,7 @@ class TaskHold(Reply, frozen=True, kw_only=True):
 
 
 class Blocker(Reply, frozen=True, kw_only=True):
-    """Why a task stands still, in the words of the agent that met it."""
+    """Why a task is blocked, as its holder reported."""
 
     blocker_type: str
     reason: str = ""
@@ -177,9 +207,10 @@ class Failure(Reply, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Artifact(Reply, frozen=True, kw_only=True):
+class Artifact(Identified, frozen=True, kw_only=True):
     """An artifact of the current attempt; `sha256` is that of its bytes."""
 
+    SPECIFIC: ClassVar[str] = "artifact_id"
     artifact_id: str
     name: str
     version: int
@@ -189,13 +220,14 @@ class Artifact(Reply, frozen=True, kw_only=True):
     media_type: str = ""
     uri: str = ""
     erased: bool = False
-    # RedKey did not see the bytes: the hash is the producer's word.
+    # RedKey has not seen the bytes: the producer reported the hash.
     unverified: bool = False
 
 
-class Upstream(Reply, frozen=True, kw_only=True):
+class Upstream(Identified, frozen=True, kw_only=True):
     """An artifact of a task that this one depends on; `sha256` is that of its bytes."""
 
+    SPECIFIC: ClassVar[str] = "artifact_id"
     name: str
     artifact_id: str
     task_id: str
@@ -209,7 +241,7 @@ class Upstream(Reply, frozen=True, kw_only=True):
 
 
 class UpstreamResult(Reply, frozen=True, kw_only=True):
-    """What a task that this one depends on was completed with."""
+    """The result of a task that this one depends on."""
 
     task_id: str
     plan_task_id: str = ""
@@ -218,7 +250,7 @@ class UpstreamResult(Reply, frozen=True, kw_only=True):
 
 
 class Progress(Reply, frozen=True, kw_only=True):
-    """How far the work had come when its holder last said so."""
+    """The last progress report of the holder."""
 
     text: str = ""
     percent: int | None = None
@@ -226,9 +258,10 @@ class Progress(Reply, frozen=True, kw_only=True):
     erased: bool = False
 
 
-class TaskSummary(Reply, frozen=True, kw_only=True):
+class TaskSummary(Identified, frozen=True, kw_only=True):
     """A task in a list."""
 
+    SPECIFIC: ClassVar[str] = "task_id"
     task_id: str
     queue_id: str
     workflow_id: str = ""
@@ -240,7 +273,7 @@ class TaskSummary(Reply, frozen=True, kw_only=True):
     required_roles: tuple[str, ...]
     required_capabilities: tuple[str, ...]
     agent_id: str = ""
-    # What the last holder reported last; none while the task waits for its next claim.
+    # The last report of the last holder; none while the task waits for its next claim.
     progress: Progress | None = None
     created_at: str
     updated_at: str
@@ -248,11 +281,15 @@ class TaskSummary(Reply, frozen=True, kw_only=True):
 
 
 class Task(TaskSummary, frozen=True, kw_only=True):
-    """A task in full: what is asked, where it stands, how it went."""
+    """A task in full: its request, its state and its result."""
 
     context_id: str
+    # What it is grouped by, if not by its context.
+    correlation_id: str = ""
     parent_task_id: str = ""
     reference_task_ids: tuple[str, ...] = ()
+    # The extensions of the request that created it.
+    extensions: dict[str, Any] | None = None
     description: str = ""
     input: Any = None
     brief: dict[str, Any] | None = None
@@ -260,12 +297,14 @@ class Task(TaskSummary, frozen=True, kw_only=True):
     outputs: tuple[str, ...] = ()
     output_contract: dict[str, Any] | None = None
     depends_on: tuple[str, ...]
-    # What of it has not completed yet.
+    # The dependencies that have not completed yet.
     waits_for: tuple[str, ...] = ()
-    # What the tasks that it depends on brought: their artifacts, and what they were completed with.
+    # The artifacts and results of its dependencies.
     upstream: tuple[Upstream, ...] = ()
     results: tuple[UpstreamResult, ...] = ()
     max_attempts: int
+    # When an attempt that waits for the end of its pause becomes available.
+    opens_at: str | None = None
     lease_seconds: int | None = None
     deadline_at: str | None = None
     claim: TaskHold | None = None
@@ -273,7 +312,7 @@ class Task(TaskSummary, frozen=True, kw_only=True):
     failure: Failure | None = None
     cancelled_because: str = ""
     gate_id: str = ""
-    # What the approver said who sent the last attempt back, and what lifted the last block.
+    # The note of the approver who rejected the last attempt, and the answer that ended the last block.
     note: str = ""
     answer: str = ""
     artifacts: tuple[Artifact, ...] = ()
@@ -282,16 +321,16 @@ class Task(TaskSummary, frozen=True, kw_only=True):
     notes: str = ""
     completed_by: str = ""
     lease_losses: int = 0
-    # What all attempts cost, as their holders reported it, and how long the last holder worked.
+    # The reported cost of all attempts, and how long the last holder worked.
     cost_usd: float = 0
     duration_seconds: int | None = None
     ended_at: str | None = None
-    # The place in the ledger at which the task was like this, when one was asked for.
+    # The sequence at which the task looked like this, if one was requested.
     sequence: int | None = None
 
 
 class Reason(Reply, frozen=True, kw_only=True):
-    """One thing that stands between a task and its being done."""
+    """One thing that keeps a task from running."""
 
     code: str
     message: str
@@ -299,7 +338,7 @@ class Reason(Reply, frozen=True, kw_only=True):
 
 
 class Explanation(Reply, frozen=True, kw_only=True):
-    """Where a task stands, and what would move it."""
+    """Why a task is in its state, and what would change it."""
 
     task_id: str
     state: str
@@ -308,7 +347,7 @@ class Explanation(Reply, frozen=True, kw_only=True):
 
 
 class ContextState(Reply, frozen=True, kw_only=True):
-    """Where the tasks of a context stand, in the words of the seed's project fold."""
+    """The states of the tasks of a context, with the field names of the seed's project fold."""
 
     context_id: str
     task_count: int
@@ -319,7 +358,7 @@ class ContextState(Reply, frozen=True, kw_only=True):
     artifact_count: int
     artifact_ids: tuple[str, ...]
     terminal: bool
-    # False when the context has more tasks than are looked at.
+    # False if the context has more tasks than were read.
     complete: bool
 
 
@@ -330,41 +369,46 @@ class NewTasks(Body, frozen=True, kw_only=True):
 
 
 class TaskResult(Reply, frozen=True, kw_only=True):
-    """What became of one task of a batch: it was created, or there is a problem with it."""
+    """The result for one task of a batch: it was created, or there is a problem with it."""
 
     task: CreatedTask | None = None
     problem: Problem | None = None
 
 
 class TaskResults(Reply, frozen=True, kw_only=True):
-    """What became of each task, in the order of the request."""
+    """The result for each task, in the order of the request."""
 
     items: tuple[TaskResult, ...]
 
 
-class TaskChanged(Reply, frozen=True, kw_only=True):
-    """Where the task stands now."""
+class TaskChanged(Stateful, frozen=True, kw_only=True):
+    """The task's state after the change."""
 
+    SPECIFIC: ClassVar[str] = "task_id"
     task_id: str
-    status: str
     attempt: int
     event_id: str
 
 
-class Answer(Body, frozen=True, kw_only=True):
-    """What lifts a block."""
+class Answer(Extended, frozen=True, kw_only=True):
+    """The answer that ends a block."""
 
-    answer: Annotated[Text, Meta(description="What lifts the block; the next holder reads it.")] = ""
+    answer: Annotated[Text, Meta(description="The answer that ends the block; the next holder reads it.")] = ""
 
 
-class NewMessage(Body, frozen=True, kw_only=True):
-    """What is said about a task, in parts."""
+class NewMessage(Extended, frozen=True, kw_only=True):
+    """A message about a task, as in `message.schema.json`. The server sets its id, and its role by the key; a role in
+    the request must be the same."""
 
+    own_id: Annotated[str, Meta(pattern="^msg_[0-9A-Za-z]{1,26}$", max_length=30)] | None = msgspec.field(
+        default=None, name="message_id"
+    )
+    said_as: Literal["human", "agent", "system"] | None = msgspec.field(default=None, name="role")
     parts: Annotated[list[Part], Meta(min_length=1, max_length=64)]
     metadata: Annotated[dict[str, str | int | float | bool | None], Meta(max_length=32)] | None = None
 
 
-class NewConcern(Body, frozen=True, kw_only=True):
+class NewConcern(Extended, frozen=True, kw_only=True):
     """A reviewer's concern about work in progress."""
 
     concern: Annotated[str, Meta(min_length=1, max_length=65536)]
@@ -372,7 +416,7 @@ class NewConcern(Body, frozen=True, kw_only=True):
 
 
 class MessageAdded(Reply, frozen=True, kw_only=True):
-    """Where the message stands."""
+    """The message that was added."""
 
     message_id: str
     task_id: str
@@ -380,7 +424,7 @@ class MessageAdded(Reply, frozen=True, kw_only=True):
 
 
 class TaskQuery(Body, frozen=True, kw_only=True):
-    """The place in the ledger at which to look at the task; its head when none is given."""
+    """The sequence at which to show the task; without one, now."""
 
     at: Annotated[int, Meta(ge=1, lt=1 << 40)] | None = None
 
@@ -402,10 +446,17 @@ CREATE_TASK = Operation(
     body=NewTask,
     reply=CreatedTask,
     status=201,
-    summary="Put a task on a queue.",
+    summary="Create a task in a queue.",
     replies={402: "The credits of the workspace are used up."},
     example=_EXAMPLE,
-    reply_example={"taskId": _TASK_ID, "queueId": "queue_podcast", "status": "available", "eventId": _EVENT_ID},
+    reply_example={
+        "id": _TASK_ID,
+        "taskId": _TASK_ID,
+        "queueId": "queue_podcast",
+        "status": "available",
+        "state": "available",
+        "eventId": _EVENT_ID,
+    },
     method_name="tasks.create",
 )
 CREATE_TASKS = Operation(
@@ -415,8 +466,8 @@ CREATE_TASKS = Operation(
     PRODUCE,
     body=NewTasks,
     reply=TaskResults,
-    summary="Put up to 500 tasks on a queue, each with its own result.",
-    description="Put many tasks on a queue at once.",
+    summary="Create up to 500 tasks in a queue, each with its own result.",
+    description="Create many tasks in a queue at once.",
     repeats="parts",
     example={"tasks": [_EXAMPLE]},
     method_name="tasks.create_many",
@@ -429,8 +480,8 @@ GET_TASK = Operation(
     READ,
     query=TaskQuery,
     reply=Task,
-    summary="One task, now or at any place of the ledger.",
-    description="One task in full, now or as it was at any place of the ledger.",
+    summary="Show a task, now or at any sequence of the ledger.",
+    description="Show a task in full, now or as it was at any sequence of the ledger.",
     method_name="tasks.get",
 )
 EXPLAIN_TASK = Operation(
@@ -439,8 +490,8 @@ EXPLAIN_TASK = Operation(
     "/tasks/{task_id}/explain",
     READ,
     reply=Explanation,
-    summary="Why a task is not running.",
-    description="Why a task is not running, and what would move it.",
+    summary="Explain why a task is not running.",
+    description="Explain why a task is not running, and what would change that.",
     method_name="tasks.explain",
 )
 CANCEL_TASK = Operation(
@@ -448,9 +499,10 @@ CANCEL_TASK = Operation(
     "POST",
     "/tasks/{task_id}/cancel",
     PRODUCE,
+    body=Extended,
     reply=TaskChanged,
     summary="Cancel a task.",
-    description="Cancel a task; its holder learns it at the next call.",
+    description="Cancel a task; its holder learns of it at its next call.",
     replies=_TERMINAL,
     method_name="tasks.cancel",
     command="task cancel TASK",
@@ -460,9 +512,10 @@ RETRY_TASK = Operation(
     "POST",
     "/tasks/{task_id}/retry",
     PRODUCE,
+    body=Extended,
     reply=TaskChanged,
-    summary="Try a failed or cancelled task again.",
-    description="Try a failed or cancelled task again, as a new attempt.",
+    summary="Retry a failed or cancelled task.",
+    description="Retry a failed or cancelled task, as a new attempt.",
     replies={402: "The credits of the workspace are used up.", 409: "The task did not fail."},
     method_name="tasks.retry",
     command="task retry TASK",
@@ -490,8 +543,8 @@ ADD_MESSAGE = Operation(
     body=NewMessage,
     reply=MessageAdded,
     status=201,
-    summary="Say something about a task.",
-    description="Say something about a task that has not ended.",
+    summary="Add a message to a task.",
+    description="Add a message to a task that has not ended.",
     replies=_TERMINAL,
     example={"parts": [{"kind": "text", "text": "The guest moved to Thursday."}]},
     method_name="tasks.add_message",
@@ -503,8 +556,8 @@ LIST_MESSAGES = Operation(
     READ,
     query=PageQuery,
     reply=Page[TaskMessage],
-    summary="What was said about a task.",
-    description="What was said about a task, in order.",
+    summary="List the messages about a task.",
+    description="List the messages about a task, in order.",
     method_name="tasks.messages",
 )
 RAISE_CONCERN = Operation(
@@ -516,7 +569,7 @@ RAISE_CONCERN = Operation(
     reply=MessageAdded,
     status=201,
     summary="Raise a concern about work in progress.",
-    replies={409: "The task has ended, or nobody holds it."},
+    replies={409: "The task has ended, or no agent holds it."},
     example={"concern": "The second source is a press release.", "severity": "major"},
     method_name="tasks.raise_concern",
     positional=("concern",),
@@ -527,8 +580,8 @@ GET_CONTEXT_STATE = Operation(
     "/contexts/{context_id}/state",
     READ,
     reply=ContextState,
-    summary="The state of all tasks that share a context.",
-    description="The state of a context: all tasks that share it.",
+    summary="Show the state of all tasks of a context.",
+    description="Show the state of a context: of all tasks that share it.",
     method_name="tasks.context",
 )
 

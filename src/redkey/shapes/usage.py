@@ -1,4 +1,4 @@
-"""Usage and credits: what was counted, what may be spent, what things cost."""
+"""Usage and credits: what was counted, what may be spent, what requests cost."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Id, Reply, Slug, one_of
+from redkey.shapes.fields import Body, Extended, Id, Reply, Slug, one_of
 from redkey.shapes.operation import OPERATOR, READ, Operation
 
 By = Literal["day", "type", "agent", "model", "task"]
-# Of the tasks, those that cost the most are listed.
+# With `by=task`, only the most expensive tasks are listed.
 TASKS_LIMIT = 1000
 _LARGEST = 10**12
 
 
 class UsageQuery(Body, frozen=True, kw_only=True):
-    """Which days (UTC; `from` is included, `to` is not), and how they are grouped."""
+    """Which days (UTC; `from` is included, `to` is not), and how to group them."""
 
     from_: str = msgspec.field(default="", name="from")
     to: str = ""
@@ -25,7 +25,7 @@ class UsageQuery(Body, frozen=True, kw_only=True):
 
 
 class UsageFigures(Reply, frozen=True, kw_only=True, omit_defaults=False):
-    """What was counted: recorded events, outcomes of claims, bytes on the ledger, credits, and what models cost."""
+    """What was counted: recorded events, outcomes of claims, bytes on the ledger, credits, and model costs."""
 
     events: int = 0
     claims: int = 0
@@ -39,7 +39,7 @@ class UsageFigures(Reply, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class UsageGroup(UsageFigures, frozen=True, kw_only=True, omit_defaults=False):
-    """The figures of one day, type, agent, model or task; the one that was asked for is named."""
+    """The figures of one day, type, agent, model or task; the one that `by` selects is set."""
 
     day: str | None = None
     type: str | None = None
@@ -48,23 +48,32 @@ class UsageGroup(UsageFigures, frozen=True, kw_only=True, omit_defaults=False):
     task_id: str | None = None
 
 
+class LedgerFees(Reply, frozen=True, kw_only=True):
+    """What a public network charged for the workspace's messages; a local ledger costs nothing.
+
+    `reserved` is for messages on their way. Only operators see `tinybars`, the amount in the network's own currency.
+    """
+
+    currency: str
+    amount: float
+    # The same in credits, at the operator's rate.
+    credits: float = 0
+    reserved: float = 0
+    messages: int = 0
+    tinybars: int | None = None
+
+
 class UsageReport(Reply, frozen=True, kw_only=True):
     """What the workspace used."""
 
     by: Annotated[str, one_of("day", "type", "agent", "model", "task")]
     total: UsageFigures
     items: tuple[UsageGroup, ...]
-
-
-class LedgerFees(Reply, frozen=True, kw_only=True):
-    """What the ledger itself costs; a local one costs nothing."""
-
-    currency: str
-    amount: int
+    ledger_fees: LedgerFees | None = None
 
 
 class Credits(Reply, frozen=True, kw_only=True):
-    """What may be spent. Before the first grant nothing is limited, and there is no balance."""
+    """What may be spent. Before the first grant there is no limit and no balance."""
 
     granted: int
     used: int
@@ -74,8 +83,8 @@ class Credits(Reply, frozen=True, kw_only=True):
     ledger_fees: LedgerFees
 
 
-class CreditsGrant(Body, frozen=True, kw_only=True):
-    """Credits for a workspace, the caller's own when none is named."""
+class CreditsGrant(Extended, frozen=True, kw_only=True):
+    """Credits for a workspace; without `workspaceId`, for the caller's own."""
 
     amount: Annotated[int, Meta(ge=1, le=_LARGEST)]
     unit: Annotated[Slug, Meta(description="What is granted.")] = "credit"
@@ -92,15 +101,15 @@ class CreditsGranted(Reply, frozen=True, kw_only=True):
     event_id: str
 
 
-class NewPrices(Body, frozen=True, kw_only=True):
-    """What requests cost, by event type; a type that is not named costs one credit."""
+class NewPrices(Extended, frozen=True, kw_only=True):
+    """What requests cost, by event type; a type that is not listed costs one credit."""
 
     prices: Annotated[dict[str, Annotated[int, Meta(ge=0, le=_LARGEST)]], Meta(max_length=100)]
     workspace_id: Id | None = None
 
 
 class PricesSet(Reply, frozen=True, kw_only=True):
-    """Prices that hold from this event on."""
+    """The prices that apply from this event on."""
 
     status: Annotated[str, one_of("priced")]
     workspace_id: str
@@ -120,8 +129,8 @@ GET_USAGE = Operation(
     READ,
     query=UsageQuery,
     reply=UsageReport,
-    summary="What the workspace used, by day, type, agent, model or task.",
-    description="What the workspace used. By task: the 1,000 that cost the most.",
+    summary="Show the usage of the workspace, by day, type, agent, model or task.",
+    description="Show the usage of the workspace. By task: the 1,000 most expensive ones.",
     reply_example={
         "by": "day",
         "total": _FIGURES,
@@ -135,15 +144,15 @@ GET_CREDITS = Operation(
     "/billing/credits",
     READ,
     reply=Credits,
-    summary="What the workspace may spend.",
-    description="What may be spent.",
+    summary="Show what the workspace may spend.",
+    description="Show the credits of the workspace.",
     reply_example={
         "granted": 10000,
         "used": 40,
         "balance": 9960,
         "unit": "credit",
         "prices": {},
-        "ledgerFees": {"currency": "HBAR", "amount": 0},
+        "ledgerFees": {"currency": "USD", "amount": 0.00281, "messages": 3},
     },
     method_name="billing.credits",
     command="usage credits",
@@ -157,7 +166,7 @@ GRANT_CREDITS = Operation(
     reply=CreditsGranted,
     status=201,
     summary="Grant credits to a workspace.",
-    description="Grant credits; from the first grant on the workspace's use is limited.",
+    description="Grant credits; the first grant limits what the workspace may use.",
     example={"workspaceId": _WORKSPACE_ID, "amount": 10000},
     reply_example={
         "status": "granted",

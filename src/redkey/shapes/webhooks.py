@@ -1,46 +1,47 @@
-"""Webhooks: chosen events sent to a URL, signed, in order, until the receiver has them."""
+"""Webhooks: selected events sent to a URL, signed, in order, and retried until they are delivered."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Page, PageQuery, Reply, SecretReply, Sentence
+from redkey.shapes.fields import Extended, Identified, Page, PageQuery, Reply, SecretReply, Sentence
 from redkey.shapes.operation import ADMIN, READ, Operation
 
 
-class NewWebhook(Body, frozen=True, kw_only=True):
-    """Where to send events, and which; all of them when no type is named."""
+class NewWebhook(Extended, frozen=True, kw_only=True):
+    """Where to send events, and which types; without types, all events."""
 
     receiver_url: Annotated[
         str, Meta(min_length=1, max_length=2048, description="An https URL that takes POST requests.")
     ]
     types: Annotated[
         tuple[Annotated[str, Meta(max_length=64)], ...],
-        Meta(max_length=64, description="Event types to send, such as task.complete; all of them when none is named."),
+        Meta(max_length=64, description="Event types to send, such as task.complete; all if none is named."),
     ] = ()
-    description: Annotated[Sentence, Meta(description="What it is for, in a sentence.")] | None = None
+    description: Annotated[Sentence, Meta(description="What it is for, in one sentence.")] | None = None
 
 
 class CreatedWebhook(SecretReply, frozen=True, kw_only=True):
-    """A new webhook. Its secret signs what it gets, and is shown this once."""
+    """A new webhook. Its secret signs what it receives, and is shown only here."""
 
     webhook_id: str
     secret: str
     event_id: str
 
 
-class Webhook(Reply, frozen=True, kw_only=True):
-    """A webhook or a push notification config of A2A, and how far it has got."""
+class Webhook(Identified, frozen=True, kw_only=True):
+    """A webhook or A2A push notification config, and the state of its deliveries."""
 
+    SPECIFIC: ClassVar[str] = "webhook_id"
     webhook_id: str
     kind: Literal["webhook", "push"]
     receiver_url: str
     types: tuple[str, ...] = ()
     task_id: str = ""
     description: str = ""
-    # waiting: all was delivered; retrying: the receiver does not take the next event; parked: it was given up until
+    # waiting: everything was delivered; retrying: the receiver refused the next event; parked: deliveries stopped until
     # it is resumed; ended: its task has ended, and everything about it was delivered.
     state: Literal["waiting", "retrying", "parked", "ended"]
     # The last record that was delivered or did not concern it.
@@ -53,7 +54,7 @@ class Webhook(Reply, frozen=True, kw_only=True):
 
 
 class WebhookChanged(Reply, frozen=True, kw_only=True):
-    """What became of the webhook."""
+    """The webhook's state after the change."""
 
     webhook_id: str
     status: Literal["removed", "resumed"]
@@ -94,8 +95,8 @@ LIST_WEBHOOKS = Operation(
     READ,
     query=WebhookQuery,
     reply=Page[Webhook],
-    summary="The webhooks of the workspace, and how far each has got.",
-    description="The webhooks of the workspace and the push notification configs of its tasks, with their deliveries.",
+    summary="List webhooks and the state of their deliveries.",
+    description="List the webhooks of the workspace and the push notification configs of its tasks.",
     method_name="webhooks.list",
     command="webhook list",
 )
@@ -105,7 +106,7 @@ GET_WEBHOOK = Operation(
     "/webhooks/{webhook_id}",
     READ,
     reply=Webhook,
-    summary="One webhook, and how far it has got.",
+    summary="Show a webhook and the state of its deliveries.",
     method_name="webhooks.get",
     command="webhook show WEBHOOK",
 )
@@ -114,8 +115,9 @@ REMOVE_WEBHOOK = Operation(
     "DELETE",
     "/webhooks/{webhook_id}",
     ADMIN,
+    body=Extended,
     reply=WebhookChanged,
-    summary="Send nothing more to a webhook.",
+    summary="Remove a webhook.",
     method_name="webhooks.remove",
     command="webhook remove WEBHOOK",
 )
@@ -125,8 +127,8 @@ RESUME_WEBHOOK = Operation(
     "/webhooks/{webhook_id}/resume",
     ADMIN,
     reply=WebhookChanged,
-    summary="Try a parked webhook again.",
-    description="Try a parked webhook again, from the event that it did not take.",
+    summary="Resume a parked webhook.",
+    description="Resume a parked webhook, from the event that could not be delivered.",
     replies={409: "The webhook is not parked."},
     repeats="bytes",
     reply_example={"webhookId": _WEBHOOK_ID, "status": "resumed"},

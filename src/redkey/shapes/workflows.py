@@ -1,29 +1,32 @@
-"""Workflows: plans at work. Started, seen now and at any place of the ledger, drawn, paused, resumed, cancelled."""
+"""Workflows: runs of plans. Start, show (now or at any sequence), draw, pause, resume and cancel them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from redkey.shapes.definitions import EXAMPLE_PLAN, Plan, Validation, VersionNumber
-from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, one_of
+from redkey.shapes.fields import Body, Extended, Id, Name, Page, PageQuery, Reply, Stateful, one_of
 from redkey.shapes.gates import Gate
 from redkey.shapes.operation import PRODUCE, READ, Operation
 from redkey.shapes.tasks import Failure, Progress, TaskHold, TaskSummary
 
+RunState = Annotated[str, one_of("running", "paused", "completed", "failed", "cancelled")]
 MERMAID = "text/vnd.mermaid"
 
 
-class NewWorkflow(Body, frozen=True, kw_only=True):
-    """A plan to run on a queue, or a published definition and its version, the last one by default. `input` is what
-    this run is given: every task of it sees it."""
+class NewWorkflow(Extended, frozen=True, kw_only=True):
+    """A plan to run on a queue, or a published definition and its version (default: the last). `input` is the input of
+    this run: all its tasks see it."""
 
     queue_id: Name
     plan: Plan | None = None
     definition_id: Id | None = None
     version: VersionNumber | None = None
     input: dict[str, Any] | None = None
+    # The phase of a project that the run belongs to.
+    phase_id: Id | None = None
 
 
 class WorkflowQuery(PageQuery, frozen=True, kw_only=True):
@@ -33,7 +36,7 @@ class WorkflowQuery(PageQuery, frozen=True, kw_only=True):
 
 
 class AtQuery(Body, frozen=True, kw_only=True):
-    """The place in the ledger at which to look at the run; its head when none is given."""
+    """The sequence at which to show the run; without one, now."""
 
     at: Annotated[int, Meta(ge=1, lt=1 << 40)] | None = None
 
@@ -44,11 +47,13 @@ class GraphQuery(AtQuery, frozen=True, kw_only=True):
     format: Literal["json", "mermaid"] = "json"
 
 
-class StartedWorkflow(Reply, frozen=True, kw_only=True):
-    """A run, with the tasks that are open from the start, by their ids in the plan."""
+class StartedWorkflow(Stateful, frozen=True, kw_only=True):
+    """A run with the tasks that are available at its start, by their ids in the plan."""
 
+    SPECIFIC: ClassVar[str] = "workflow_id"
     workflow_id: str
     status: Annotated[str, one_of("running")]
+    state: Annotated[str, one_of("running")] = ""
     available_tasks: tuple[str, ...]
     event_id: str
     definition_id: str = ""
@@ -56,11 +61,13 @@ class StartedWorkflow(Reply, frozen=True, kw_only=True):
     validation: Validation
 
 
-class WorkflowChanged(Reply, frozen=True, kw_only=True):
-    """The state of the run now; an event only when that changed."""
+class WorkflowChanged(Stateful, frozen=True, kw_only=True):
+    """The state of the run; an event is written only if it changed."""
 
+    SPECIFIC: ClassVar[str] = "workflow_id"
     workflow_id: str
     status: Annotated[str, one_of("running", "paused", "cancelled")]
+    state: Annotated[str, one_of("running", "paused", "cancelled")] = ""
     event_id: str = ""
 
 
@@ -74,16 +81,20 @@ class Counts(Reply, frozen=True, kw_only=True):
     open: int
 
 
-class Workflow(Reply, frozen=True, kw_only=True):
+class Workflow(Stateful, frozen=True, kw_only=True):
     """A run in a list."""
 
+    SPECIFIC: ClassVar[str] = "workflow_id"
     workflow_id: str
-    status: Annotated[str, one_of("running", "paused", "completed", "failed", "cancelled")]
+    status: RunState
+    state: RunState = ""
     name: str = ""
     description: str = ""
     queue_id: str
     definition_id: str = ""
     version: int | None = None
+    phase_id: str = ""
+    project_id: str = ""
     counts: Counts
     started_at: str
     ended_at: str | None = None
@@ -129,7 +140,7 @@ class WorkflowState(Workflow, frozen=True, kw_only=True):
     tasks: tuple[Step, ...]
     # Simple tasks that were created with this workflowId, beside those of the plan; cancelled with the run.
     more_tasks: tuple[TaskSummary, ...] = ()
-    # The place in the ledger that this was true at.
+    # The sequence at which this was true.
     sequence: int
 
 
@@ -152,11 +163,13 @@ class Edge(Reply, frozen=True, kw_only=True):
     to: str
 
 
-class Graph(Reply, frozen=True, kw_only=True):
+class Graph(Stateful, frozen=True, kw_only=True):
     """A run as nodes and edges."""
 
+    SPECIFIC: ClassVar[str] = "workflow_id"
     workflow_id: str
-    status: str
+    status: RunState
+    state: RunState = ""
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
 
@@ -172,7 +185,7 @@ START_WORKFLOW = Operation(
     reply=StartedWorkflow,
     status=201,
     summary="Start a plan or a published definition.",
-    description="Start a plan: it is validated, its missing roles are made, and its first tasks open.",
+    description="Start a plan: it is validated, missing roles are created, and its first tasks open.",
     replies={
         402: "The credits of the workspace are used up.",
         404: "There is no such queue, definition or version.",
@@ -181,8 +194,10 @@ START_WORKFLOW = Operation(
     body_limit="plan_bytes",
     example={"queueId": "queue_podcast", "plan": EXAMPLE_PLAN},
     reply_example={
+        "id": "wf_01JTMX9A2B3C4D5E6F7G8H9JKM",
         "workflowId": "wf_01JTMX9A2B3C4D5E6F7G8H9JKM",
         "status": "running",
+        "state": "running",
         "availableTasks": ["guest_intake"],
         "eventId": "evt_01JTMX9A2B3C4D5E6F7G8H9JKN",
         "validation": {"valid": True, "errors": [], "warnings": []},
@@ -197,8 +212,8 @@ LIST_WORKFLOWS = Operation(
     READ,
     query=WorkflowQuery,
     reply=Page[Workflow],
-    summary="The runs of the workspace.",
-    description="The runs of the workspace, the oldest first.",
+    summary="List the runs of the workspace.",
+    description="List the runs of the workspace, oldest first.",
     method_name="workflows.list",
 )
 GET_WORKFLOW = Operation(
@@ -207,7 +222,7 @@ GET_WORKFLOW = Operation(
     "/workflows/{workflow_id}",
     READ,
     reply=Workflow,
-    summary="One run.",
+    summary="Show a run.",
     method_name="workflows.get",
 )
 GET_WORKFLOW_STATE = Operation(
@@ -217,11 +232,11 @@ GET_WORKFLOW_STATE = Operation(
     READ,
     query=AtQuery,
     reply=WorkflowState,
-    summary="Everything about a run, now or at any place of the ledger.",
-    description="Everything about a run: every task with its state, attempt, claim, gate and what it waits for.",
+    summary="Show everything about a run, now or at any sequence of the ledger.",
+    description="Show everything about a run: every task with its state, attempt, claim, gate and dependencies.",
     method_name="workflows.state",
 )
-# The SDK has two methods for it, written by hand: `graph` and `mermaid`.
+# The SDK has two hand-written methods for it: `graph` and `mermaid`.
 GET_WORKFLOW_GRAPH = Operation(
     "get_workflow_graph",
     "GET",
@@ -229,7 +244,7 @@ GET_WORKFLOW_GRAPH = Operation(
     READ,
     query=GraphQuery,
     reply=Graph,
-    summary="A run as nodes and edges, or as Mermaid text.",
+    summary="Show a run as nodes and edges, or as Mermaid text.",
     media=("application/json", MERMAID),
     method_name="workflows.graph",
 )
@@ -238,9 +253,10 @@ PAUSE_WORKFLOW = Operation(
     "POST",
     "/workflows/{workflow_id}/pause",
     PRODUCE,
+    body=Extended,
     reply=WorkflowChanged,
     summary="Pause a run.",
-    description="Pause a run: nothing opens and nothing is claimed; running claims go on.",
+    description="Pause a run: no task opens and none can be claimed; running claims continue.",
     replies=_ENDED,
     method_name="workflows.pause",
     command="workflow pause WORKFLOW",
@@ -250,8 +266,9 @@ RESUME_WORKFLOW = Operation(
     "POST",
     "/workflows/{workflow_id}/resume",
     PRODUCE,
+    body=Extended,
     reply=WorkflowChanged,
-    summary="Let a paused run go on.",
+    summary="Resume a paused run.",
     replies=_ENDED,
     method_name="workflows.resume",
     command="workflow resume WORKFLOW",
@@ -261,9 +278,10 @@ CANCEL_WORKFLOW = Operation(
     "POST",
     "/workflows/{workflow_id}/cancel",
     PRODUCE,
+    body=Extended,
     reply=WorkflowChanged,
-    summary="End a run at once.",
-    description="End a run at once; holders of its tasks learn it at their next call.",
+    summary="Cancel a run.",
+    description="Cancel a run at once; the holders of its tasks learn of it at their next call.",
     replies=_ENDED,
     method_name="workflows.cancel",
     command="workflow cancel WORKFLOW",

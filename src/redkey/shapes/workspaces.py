@@ -1,12 +1,12 @@
-"""Workspaces and their API keys. A request's workspace comes from its key; operators see and begin all of them."""
+"""Workspaces and their API keys. A request's workspace follows from its key; operators see all of them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Id, Name, Page, PageQuery, Reply, SecretReply, one_of
+from redkey.shapes.fields import Extended, Id, Identified, Name, Page, PageQuery, Reply, SecretReply, one_of
 from redkey.shapes.operation import ADMIN, OPERATOR, READ, Operation
 
 Scope = Literal["operator", "admin", "produce", "agent", "runner", "read"]
@@ -21,22 +21,36 @@ SCOPES: dict[Scope, str] = {
 }
 
 
-class NewWorkspace(Body, frozen=True, kw_only=True):
-    """A workspace to begin."""
+class NewWorkspace(Extended, frozen=True, kw_only=True):
+    """A workspace to create."""
 
-    name: Annotated[Name, Meta(description="A name for people.")] | None = None
+    name: Annotated[Name, Meta(description="A display name.")] | None = None
+    order: Annotated[
+        Literal["local", "network"],
+        Meta(
+            description="What gives the workspace its order: this server, or a public network, which several "
+            "organisations can follow. There a request takes 5 to 10 seconds, and a fee is paid for it."
+        ),
+    ] = "local"
 
 
-class Workspace(Reply, frozen=True, kw_only=True):
+class WorkspaceFilter(PageQuery, frozen=True, kw_only=True):
+    """Which workspaces."""
+
+    own: Annotated[bool, Meta(description="Only the workspace of the key, for operators too.")] = False
+
+
+class Workspace(Identified, frozen=True, kw_only=True):
     """A workspace."""
 
+    SPECIFIC: ClassVar[str] = "workspace_id"
     workspace_id: str
     name: str | None
     created_at: str
 
 
 class CreatedWorkspace(SecretReply, frozen=True, kw_only=True):
-    """A workspace that was begun, and its first key (scope admin), which is shown here and never again."""
+    """A new workspace and its first key (scope admin), which is shown only here."""
 
     workspace_id: str
     key_id: str
@@ -44,17 +58,18 @@ class CreatedWorkspace(SecretReply, frozen=True, kw_only=True):
     event_id: str
 
 
-class NewKey(Body, frozen=True, kw_only=True):
-    """A key to make. A key with the scope agent is bound to one agent and acts as that agent only."""
+class NewKey(Extended, frozen=True, kw_only=True):
+    """A key to create. A key with the scope agent is bound to one agent and acts only as that agent."""
 
     scopes: Annotated[tuple[Scope, ...], Meta(min_length=1, max_length=6, description="What it may do.")]
-    name: Annotated[Name, Meta(description="A name for people.")] | None = None
-    agent_id: Annotated[Id, Meta(description="The agent that a key with the scope agent is for.")] | None = None
+    name: Annotated[Name, Meta(description="A display name.")] | None = None
+    agent_id: Annotated[Id, Meta(description="The agent of a key with the scope agent.")] | None = None
 
 
-class Key(Reply, frozen=True, kw_only=True):
-    """A key as lists show it: by its prefix, never its secret."""
+class Key(Identified, frozen=True, kw_only=True):
+    """A key in a list: its prefix, never its secret."""
 
+    SPECIFIC: ClassVar[str] = "key_id"
     key_id: str
     prefix: str
     scopes: tuple[str, ...]
@@ -65,7 +80,7 @@ class Key(Reply, frozen=True, kw_only=True):
 
 
 class CreatedKey(SecretReply, frozen=True, kw_only=True):
-    """A new key; `apiKey` is shown here and never again."""
+    """A new key; `apiKey` is shown only here."""
 
     key_id: str
     api_key: str
@@ -99,10 +114,10 @@ LIST_WORKSPACES = Operation(
     "GET",
     "/workspaces",
     (*READ, *OPERATOR),
-    query=PageQuery,
+    query=WorkspaceFilter,
     reply=Page[Workspace],
-    summary="The caller's workspace; all of them for operators.",
-    description="The workspaces of the caller: its own; for operators all.",
+    summary="List the caller's workspace; all workspaces for operators.",
+    description="List the caller's workspace; for operators, all workspaces.",
     reply_example={
         "items": [{"workspaceId": _WORKSPACE_ID, "name": "Podcast", "createdAt": "2026-05-07T18:15:00.000000001Z"}],
         "next": None,
@@ -118,8 +133,8 @@ CREATE_WORKSPACE = Operation(
     body=NewWorkspace,
     reply=CreatedWorkspace,
     status=201,
-    summary="Begin a workspace; its first key is shown once.",
-    description="Begin a workspace with a first key.",
+    summary="Create a workspace; its first key is shown once.",
+    description="Create a workspace with a first key.",
     example={"name": "Podcast"},
     reply_example={
         "workspaceId": _WORKSPACE_ID,
@@ -138,7 +153,7 @@ CREATE_KEY = Operation(
     body=NewKey,
     reply=CreatedKey,
     status=201,
-    summary="Make a key; its secret is shown once.",
+    summary="Create an API key; its secret is shown once.",
     example={"scopes": ["produce"], "name": "release pipeline"},
     reply_example={
         "keyId": _KEY["keyId"],
@@ -157,8 +172,8 @@ LIST_KEYS = Operation(
     (*ADMIN, *OPERATOR),
     query=PageQuery,
     reply=Page[Key],
-    summary="The keys of a workspace, by prefix.",
-    description="The keys of a workspace.",
+    summary="List the keys of a workspace, by prefix.",
+    description="List the keys of a workspace.",
     reply_example={"items": [_KEY], "next": None},
     method_name="keys.list",
     command="key list",
@@ -168,10 +183,11 @@ REVOKE_KEY = Operation(
     "DELETE",
     "/workspaces/{workspace_id}/api-keys/{key_id}",
     (*ADMIN, *OPERATOR),
+    body=Extended,
     reply=RevokedKey,
     summary="Revoke a key.",
-    description="Make a key invalid, at once and for good; its tokens with it.",
-    replies={409: "It is the last key that can make keys; make another one first."},
+    description="Revoke a key at once and permanently; its tokens end with it.",
+    replies={409: "It is the last key that can create keys; create another one first."},
     reply_example={"keyId": _KEY["keyId"], "status": "revoked", "eventId": _EVENT_ID},
     method_name="keys.revoke",
     command="key revoke KEY",

@@ -1,2 +1,4 @@
-"""WHERE IT IS KEPT: adapters of the ledger's ports. `memory` for simulation, `sqlite` as the embedded default;
-`opening` chooses one."""
+"""Stores: adapters that implement the ports of the ledger.
+
+`memory` is for simulations, `sqlite` is the embedded default, `postgres` is for several servers. `opening` chooses one.
+"""

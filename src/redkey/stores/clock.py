@@ -1,15 +1,15 @@
-"""The clock of the machine, as the ledger asks for it."""
+"""The system clock, as an adapter of the ledger's clock port."""
 
 from __future__ import annotations
 
 import time
 
-# Time asleep has passed too: a lease given before the lid was closed is over when it has run out meanwhile.
+# CLOCK_BOOTTIME includes the time in which the machine was suspended, so leases also expire then.
 _ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
-    """Wall time, and the time since the machine was started."""
+    """Wall time, and monotonic time since the machine started."""
 
     def wall(self) -> int:
         return time.time_ns()

@@ -1,4 +1,4 @@
-"""The disk under a store: its errors as errors of the store, its room, and folders that are whole or not there."""
+"""The disk under a store: disk errors as store errors, checks for free space, and folders that appear complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def disk_failure(error: OSError) -> StoreError:
-    """The store's error for one of the operating system's."""
+    """Return the store error for an error of the operating system."""
     if error.errno in _NO_SPACE:
         return StoreFull(f"no space is left: {error}")
     return StoreFailed(f"the data directory cannot be used: {error}")
@@ -26,7 +26,7 @@ def disk_failure(error: OSError) -> StoreError:
 
 @contextmanager
 def disk_failures() -> Iterator[None]:
-    """Raise what a file operation raises inside as an error of the store."""
+    """Turn every OSError in the block into a store error."""
     try:
         yield
     except OSError as error:
@@ -34,21 +34,21 @@ def disk_failures() -> Iterator[None]:
 
 
 def check_room(directory: Path, size: int) -> None:
-    """Raise OSError when there is no room for so many bytes in a directory, or where it would be made."""
+    """Raise OSError if `size` bytes do not fit on the disk of a directory, which need not exist yet."""
     while not directory.exists():
         directory = directory.parent
-    # Without a name and without a sync: nothing is left of it, and the disk need not write it.
+    # The file has no name and is not synced: it disappears when closed, and the disk need not write it.
     with TemporaryFile(dir=directory, buffering=0) as file:
-        # A disk that has a little room takes a part of it first, and says only then that it is full.
+        # A disk that is almost full accepts a part of the bytes, and fails at the next write.
         while size:
             size -= file.write(bytes(size))
 
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `target` when the block ends well and is deleted when it does not."""
+    """Create a folder to fill; rename it to `target` if the block succeeds, delete it otherwise."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise BackupRefused(f"{target} is there already, and nothing is overwritten", code="target_exists")
+        raise BackupRefused(f"{target} exists already and is not overwritten", code="target_exists")
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     with disk_failures():
@@ -56,7 +56,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     try:
         with disk_failures():
             yield aside
-            # An empty folder of that name may be replaced. Anything else may not: another process was first.
+            # The rename replaces an empty folder. It fails if another process has created something at the target.
             os.rename(aside, target)  # noqa: PTH104
             sync_directory(target.parent)
     finally:

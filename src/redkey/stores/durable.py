@@ -1,4 +1,4 @@
-"""Small files that are whole or not there, and stay after a power cut: written aside, synced, then put in place."""
+"""Write small files atomically and durably: to a temporary file, synced, then renamed. Also locks by files."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 
 
 def replace_file(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Put `data` in place of whatever `path` holds; readers see all of the old or all of the new."""
+    """Replace the contents of `path`; readers see the old or the new contents, never a mixture."""
     with _written_aside(path, data, mode) as aside:
         aside.replace(path)
     sync_directory(path.parent)
 
 
 def create_file(path: Path, data: bytes, mode: int = 0o600) -> bool:
-    """Put `data` at `path` unless something is there; false when something was, which then stays."""
+    """Create `path` with `data`; return False, and change nothing, if it exists."""
     with _written_aside(path, data, mode) as aside:
         try:
-            # A link, unlike a rename, never replaces: of several who create, one wins and the others see its file.
+            # A link, unlike a rename, never replaces a file: if several processes create it, one wins.
             path.hardlink_to(aside)
         except FileExistsError:
             return False
@@ -31,12 +31,13 @@ def create_file(path: Path, data: bytes, mode: int = 0o600) -> bool:
 
 
 def remove_file(path: Path) -> None:
-    """Take the file away, if it is there, and make that last."""
+    """Delete the file, if it exists, and sync the directory."""
     path.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 
 def sync_directory(path: Path) -> None:
+    """Sync a directory, so that created, renamed and deleted files survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -46,7 +47,7 @@ def sync_directory(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock by this file, among threads and processes alike; the kernel frees it on death."""
+    """Hold an exclusive lock on this file, among threads and processes; the kernel releases it if the process dies."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -56,14 +57,14 @@ def locked(path: Path) -> Iterator[None]:
 
 
 class OneHolder:
-    """A lock by a file that one process at a time has; the kernel frees it on death."""
+    """A file lock that one process at a time can hold; the kernel releases it if the process dies."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor = -1
 
     def take(self) -> bool:
-        """Take the lock unless another process has it; True when this one does."""
+        """Try to take the lock; return whether this process holds it."""
         if self._descriptor < 0:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -75,7 +76,7 @@ class OneHolder:
         return True
 
     def release(self) -> None:
-        """Let another process take it."""
+        """Release the lock, if this process holds it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -87,7 +88,7 @@ def _written_aside(path: Path, data: bytes, mode: int) -> Iterator[Path]:
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            # The umask may take bits away; a key file needs exactly these.
+            # The umask may have removed bits; a key file needs exactly this mode.
             os.fchmod(descriptor, mode)
             file.write(data)
             file.flush()

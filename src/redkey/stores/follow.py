@@ -1,7 +1,7 @@
-"""Following a topic: batches of records as they are committed, none missed, none twice.
+"""Follow a topic: yield each committed record once, in batches.
 
-A follower reads until there is nothing more, then sleeps until a commit is announced. It takes note of the number
-of commits *before* it reads, so that one which falls between its reading and its sleep still wakes it.
+A follower reads until there are no more records, then sleeps until a commit is announced. It remembers the count of
+commits *before* it reads, so a commit between its read and its sleep still wakes it.
 """
 
 from __future__ import annotations
@@ -17,33 +17,35 @@ from redkey.ledger.record import Record
 
 
 class Commits:
-    """Counts the commits that this process has heard of, and wakes whoever waits for the next one."""
+    """Counts the commits that were announced in this process, and wakes threads that wait for the next one."""
 
     def __init__(self) -> None:
-        self._heard = threading.Condition()
+        self._changed = threading.Condition()
         self.count = 0
         self.closed = False
 
     def announce(self) -> None:
-        with self._heard:
+        """Count a commit and wake all followers."""
+        with self._changed:
             self.count += 1
-            self._heard.notify_all()
+            self._changed.notify_all()
 
     def wait_beyond(self, count: int) -> bool:
-        """Sleep until there are more commits than `count`; false when the store has closed."""
-        with self._heard:
-            self._heard.wait_for(lambda: self.closed or self.count > count)
+        """Sleep until there are more commits than `count`; return False if the store was closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.closed or self.count > count)
             return not self.closed
 
     def close(self) -> None:
-        with self._heard:
+        """Wake all followers for the last time: the store closes."""
+        with self._changed:
             self.closed = True
-            self._heard.notify_all()
+            self._changed.notify_all()
 
 
 def follow(reader: Reader, commits: Commits, topic: str, after: int) -> Iterator[Sequence[Record]]:
-    """Batches of records of a topic above `after`, until the store closes."""
-    with suppress(StoreMisused):  # The store was closed while this was reading.
+    """Yield batches of records after sequence `after`, until the store closes."""
+    with suppress(StoreMisused):  # The store was closed during a read.
         while not commits.closed:
             count = commits.count
             if batch := reader.read(topic, after):
@@ -54,15 +56,19 @@ def follow(reader: Reader, commits: Commits, topic: str, after: int) -> Iterator
 
 
 class Watch(Protocol):
-    """Looks whether anybody has committed."""
+    """Detects commits of other processes."""
 
-    def changed(self) -> bool: ...
+    def changed(self) -> bool:
+        """Return whether there was a commit since the last call."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection to the store."""
+        ...
 
 
 class Poller:
-    """Announces what other processes commit, as long as somebody follows: a thread that looks every so often."""
+    """Polls for commits of other processes in a thread, and announces them; it runs only while there are followers."""
 
     def __init__(self, commits: Commits, open_watch: Callable[[], Watch], seconds: float) -> None:
         self._commits = commits
@@ -80,7 +86,7 @@ class Poller:
             if self._followers == 1 and not self._closed:
                 if self._thread is not None:
                     self._thread.join()
-                # The watch begins before the follower's first reading, so that nothing falls between the two.
+                # Open the watch before the follower's first read, so that no commit in between is missed.
                 watch, self._stop = self._open_watch(), threading.Event()
                 self._thread = threading.Thread(
                     target=self._run, args=(watch, self._stop), name="redkey-follow", daemon=True
@@ -94,7 +100,7 @@ class Poller:
                 self._stop.set()
 
     def close(self) -> None:
-        """End the thread and wait for it."""
+        """Stop the thread and wait for its end."""
         with self._guard:
             self._closed = True
             self._stop.set()
@@ -106,7 +112,7 @@ class Poller:
             try:
                 changed = watch.changed()
             except Exception:
-                # Whoever follows meets the same trouble at the next reading, and can say so to its caller.
+                # Wake the followers: their next read raises the same error, and they report it.
                 changed = True
             if changed:
                 self._commits.announce()

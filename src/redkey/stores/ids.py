@@ -1,4 +1,4 @@
-"""Fresh ids from the system's clock and randomness."""
+"""Generate ids from the system clock and random source."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from redkey.wire.ids import moment, spelled
 
 # The characters of a ULID after those of its time.
 _RANDOM_CHARACTERS = 16
-# So many random bytes are fetched at once: a call to the system for each id would be felt.
+# How many random bytes are fetched at once: a system call for each id would be slow.
 _AHEAD = 4096
 
 
 class SystemIds:
-    """Unguessable ids: 80 bits of each come from the operating system. Threads may share it."""
+    """Generates unguessable ids: each has 80 random bits from the operating system. Thread-safe."""
 
     def __init__(self) -> None:
-        # What was drawn ahead. Taking one is a single step of the interpreter, so nobody gets any of it twice.
+        # Random parts fetched in advance. `list.pop` is atomic, so no two threads get the same one.
         self._endings: list[str] = []
         self._nonces: list[bytes] = []
 
     def ulid(self) -> str:
+        """Return a new ULID."""
         while True:
             try:
                 return moment(time.time_ns() // 1_000_000) + self._endings.pop()
@@ -32,7 +33,7 @@ class SystemIds:
                 self._endings += [drawn[first : first + size] for first in range(0, _AHEAD, size)]
 
     def nonce(self) -> bytes:
-        """The random part of a document that the server makes."""
+        """Return the random salt of a document that the server creates."""
         while True:
             try:
                 return self._nonces.pop()

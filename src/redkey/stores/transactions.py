@@ -1,7 +1,7 @@
-"""Units over transactions, for stores whose writers share one lock: one unit a transaction, or several together.
+"""Units of work for stores whose writers share one lock: one unit per transaction, or several in one.
 
-A store brings `_transaction`; here stand the units of the ports: of one topic, on the whole store, and the creation of
-topics. It also keeps who wants to hear of commits of others, and up to which head each watched topic was told.
+A store implements `_transaction`. This module implements the units of the ports: on one topic, on the whole store, and
+the creation of topics. It also notifies subscribers when other processes have committed to watched topics.
 """
 
 from __future__ import annotations
@@ -13,35 +13,44 @@ from functools import partial
 from typing import Generic, Literal, Protocol, TypeVar
 
 from redkey.errors import StoreMisused
-from redkey.ledger.ports import Doubt
+from redkey.ledger.ports import Doubt, Upload
 
 
 class TransactionUnit(Protocol):
-    """What is open in a transaction: the topic that may be written now, or the whole store."""
+    """An open transaction, with the topic that may be written now, or the whole store."""
 
     topic: str | None
     is_store: bool
 
-    def create_topic(self, topic: str | None, fact: str) -> str: ...
+    def create_topic(self, topic: str | None, fact: str) -> str:
+        """Create a topic and return its id."""
+        ...
+
+
+class StagedUpload(Upload, Protocol):
+    """An upload, as stores implement it."""
+
+    finished: bool
 
 
 Opened = TypeVar("Opened", bound=TransactionUnit)
+Staged = TypeVar("Staged", bound=StagedUpload)
 
 
 class Transactions(Generic[Opened]):
-    """The writing side of an inline store."""
+    """The writing side of a store whose commits run on the calling thread."""
 
-    # A commit takes about 0.2 ms; handing it to a thread takes longer.
+    # True: a commit takes about 0.2 ms, and passing it to another thread would take longer.
     inline = True
 
     def __init__(self) -> None:
-        # Heads of watched topics that the subscribers know.
-        self._told: dict[str, int] = {}
+        # The last head of each watched topic that subscribers were notified of.
+        self._notified: dict[str, int] = {}
         self._subscribers: list[Callable[[str, int], None]] = []
 
     @abstractmethod
     def _transaction(self, wait: bool) -> AbstractContextManager[Opened]:
-        """A transaction, or the one that this thread has open for several units."""
+        """Return a new transaction, or the one that this thread has open for several units."""
 
     @contextmanager
     def write(self, topic: str, *, wait: bool = True) -> Iterator[Opened]:
@@ -73,21 +82,31 @@ class Transactions(Generic[Opened]):
     def resolve(self, doubt: Doubt) -> Literal["committed", "failed"]:
         raise StoreMisused("a commit of this store is never in doubt", code="no_doubt")
 
-    def subscribe(self, heard: Callable[[str, int], None]) -> Callable[[], None]:
-        self._subscribers.append(heard)
-        return partial(self._subscribers.remove, heard)
+    def subscribe(self, callback: Callable[[str, int], None]) -> Callable[[], None]:
+        self._subscribers.append(callback)
+        return partial(self._subscribers.remove, callback)
 
-    def _tell(self, head_of: Callable[[str], int]) -> None:
-        """Tell the subscribers of every watched topic whose head has moved."""
-        for topic, told in list(self._told.items()):
+    def _notify(self, head_of: Callable[[str], int]) -> None:
+        """Notify the subscribers of every watched topic whose head has moved."""
+        for topic, known in list(self._notified.items()):
             head = head_of(topic)
-            if head > told:
-                self._told[topic] = head
-                for heard in tuple(self._subscribers):
-                    heard(topic, head)
+            if head > known:
+                self._notified[topic] = head
+                for callback in tuple(self._subscribers):
+                    callback(topic, head)
+
+
+def finished_upload(upload: Upload, kind: type[Staged]) -> Staged:
+    """Return an upload that a unit may adopt; raise StoreMisused if it is of another store or not finished."""
+    if not isinstance(upload, kind):
+        raise StoreMisused("the upload was started by another store", code="upload_foreign")
+    if not upload.finished:
+        # It may not be durable, and its hash does not cover the bytes still to come.
+        raise StoreMisused("the upload is not finished", code="upload_unfinished")
+    return upload
 
 
 def refuse_second(unit: TransactionUnit) -> None:
-    """Refuse a unit while this thread has another one open."""
+    """Raise StoreMisused if this thread has another unit open."""
     if unit.topic is not None or unit.is_store:
         raise StoreMisused("this thread has a unit open already; end it first", code="unit_open")

@@ -1,12 +1,12 @@
-"""A witness's directory: its key, the logs it knows, and what it cosigned last; one file each.
+"""The directory of a witness: its key, the logs it trusts, and its last cosigned checkpoints.
 
     witness.key, witness.pub    the secret (mode 0600) and the verifier key to publish
-    logs                        the verifier keys of logs it cosigns for, as a key file
+    logs                        the verifier keys of the logs for which it cosigns, as a key file
     seen/<log>/e<epoch>         the last checkpoint it cosigned, as the log signed it
-    evidence/<hash>             requests that would have split a log's history, beside what was seen before
+    evidence/<hash>             requests that contradict a checkpoint that was cosigned before, with that checkpoint
 
-What was cosigned is on the disk before the cosignature leaves, and sizes never fall: the lock is held from
-reading the last checkpoint until the new one is durable.
+A checkpoint is on disk before its cosignature is returned, and sizes never decrease: the lock is held from the read of
+the last checkpoint until the new one is durable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EVIDENCE_LIMIT = 1000
 
 
 class WitnessDirectory:
-    """One witness. `seconds` is its clock: whole seconds since the epoch."""
+    """One witness. `seconds` returns the time in whole seconds since the epoch."""
 
     def __init__(self, directory: Path, seconds: Callable[[], int]) -> None:
         self._directory = directory
@@ -38,22 +38,23 @@ class WitnessDirectory:
 
     @property
     def verifier(self) -> VerifierKey:
+        """The public key of the witness."""
         return self._signer.verifier
 
     def trusted(self) -> list[TrustedKey]:
-        """The log keys this witness knows."""
+        """Return the log keys that this witness trusts."""
         path = self._directory / "logs"
         return log_keys(parse_trusted_keys(path.read_text())) if path.exists() else []
 
     def trust(self, keys: Sequence[TrustedKey]) -> None:
-        """Know these log keys from now on."""
+        """Trust these log keys from now on, in addition to the others."""
         with locked(self._directory / "lock"):
             known = self.trusted()
-            lines = [_line(one) for one in dict.fromkeys((*known, *log_keys(keys)))]
+            lines = [_line(key) for key in dict.fromkeys((*known, *log_keys(keys)))]
             replace_file(self._directory / "logs", "".join(lines).encode(), 0o644)
 
     def add_checkpoint(self, request: Request, also_trusted: Sequence[TrustedKey] = ()) -> Signature:
-        """Cosign a checkpoint that continues what was seen, durably; WitnessRefused otherwise."""
+        """Cosign a checkpoint that extends the last one, and store it durably; raise WitnessRefused otherwise."""
         recognise(request, (*self.trusted(), *log_keys(also_trusted)))
         log, epoch = split_epoch(request.checkpoint.origin)
         place = self._place(log)
@@ -70,7 +71,7 @@ class WitnessDirectory:
         return cosign(self._signer, request.note.text, self._seconds())
 
     def last(self, origin: str) -> tuple[Checkpoint, bytes] | None:
-        """The last checkpoint cosigned for an origin, and the note it came in."""
+        """Return the last cosigned checkpoint of an origin, and its note; None if there is none."""
         log, epoch = split_epoch(origin)
         try:
             note = (self._place(log) / f"e{epoch}").read_bytes()
@@ -84,12 +85,14 @@ class WitnessDirectory:
         return checkpoint, note
 
     def seen(self) -> Iterator[Checkpoint]:
-        """The last checkpoint of every origin, in the order of their names."""
+        """Yield the last checkpoint of every origin, sorted by origin."""
         files = sorted((self._directory / "seen").glob("*/e*"))
-        yield from sorted((open_checkpoint(path.read_bytes())[0] for path in files), key=lambda one: one.origin)
+        yield from sorted(
+            (open_checkpoint(path.read_bytes())[0] for path in files), key=lambda checkpoint: checkpoint.origin
+        )
 
     def evidence(self) -> list[Path]:
-        """The files that tell of split histories."""
+        """Return the files with evidence of split histories."""
         return sorted((self._directory / "evidence").glob("[0-9a-f]*"))
 
     def _epochs(self, log: str) -> list[int]:
@@ -107,7 +110,7 @@ class WitnessDirectory:
 
 
 def create_witness(directory: Path, name: str) -> VerifierKey:
-    """A new witness in a directory that has none; KeyRefused when it has one."""
+    """Create a witness in a directory; raise KeyRefused if it has one already."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     signer = Signer.generate(name, COSIGNATURE)
     write_key(directory / "witness.key", signer)

@@ -1,1 +1,1 @@
-"""The Studio: the web page of a server. Its sources are in `studio/`; what is served here was built from them."""
+"""The Studio: the web page of a server. The sources are in `studio/`; the files here were built from them."""

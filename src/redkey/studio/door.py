@@ -1,6 +1,6 @@
-"""The door to the Studio: `/` leads there, and `/studio/` serves its files.
+"""The routes of the Studio: `/` redirects there, and `/studio/` serves its files.
 
-The page is a client of the API like any other. The door checks no key: the files hold nothing of anybody.
+The page is a client of the API like any other. No key is checked here, because the files contain no user data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from redkey.http.problems import MEDIA_TYPE, Declined, answer
 from redkey.http.security import SECURITY
 
 PATH = "/studio/"
-# The page runs its own script and style, talks to its own server, and makes no markup from text.
+# The page may run its own script and style and call its own server, but may not turn text into markup.
 _POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -33,7 +33,7 @@ _PAGE = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
-# The names of these files change with their bytes.
+# These file names change with the file's content.
 _FILE = ((b"cache-control", b"public, max-age=31536000, immutable"),)
 
 
@@ -45,7 +45,7 @@ class StudioDoor:
         self._files = Files(root, headers={INDEX: _PAGE, "files/": _FILE})
 
     def __call__(self, exchange: Exchange) -> None:
-        """Answer with a file, lead to the page, or say that there is nothing."""
+        """Serve a file, redirect to the page, or answer 404."""
         try:
             self._answer(exchange)
         except Declined as declined:
@@ -58,7 +58,7 @@ class StudioDoor:
             detail = f"{exchange.method[:16]} is not a method of this path."
             raise Declined(405, "method_not_allowed", detail, headers={"allow": "GET, HEAD"})
         if not exchange.path.startswith(PATH):
-            # Relative, so that it leads to the right place behind a proxy that adds a prefix.
+            # A relative path, so that the redirect also works behind a proxy that adds a prefix.
             target = b"studio/"
             exchange.reply(307, header_lines([(b"location", target), *SECURITY]), b"")
             return

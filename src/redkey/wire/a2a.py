@@ -1,13 +1,14 @@
 """The A2A 1.0 projection: what a subscriber of an A2A task is sent, wire by wire.
 
-A function of (A2A task so far, wire), run from `a2a-task-state-map.json` (`redkey.wire.a2a_contract`). All attempts of
-a task are one A2A task: it begins with a Task snapshot, never goes back to its first state, and closes when it is
-terminal. Objects are those of an A2A stream: `{"task": ...}`, `{"statusUpdate": ...}` or `{"artifactUpdate": ...}`.
-A snapshot always equals what a subscriber gets by applying these objects one after another.
+`project` maps the A2A task so far and one wire to the next A2A task and the objects to send, by the rules in
+`a2a-task-state-map.json` (`redkey.wire.a2a_contract`). All attempts of a task are one A2A task: it begins with a Task
+snapshot, never returns to its first state, and closes in a terminal state. The objects are those of an A2A stream:
+`{"task": ...}`, `{"statusUpdate": ...}` or `{"artifactUpdate": ...}`. A subscriber that applies them in order
+always has the task that `snapshot` returns.
 
-Pass the wires that applied, in order; void ones were refused by the reducers and are not projected. What people wrote
-is content, looked up by ref when an object is rendered and left out once it is erased. The projection keeps refs only.
-Claims, senders and places in the ledger are never projected.
+Pass the wires that the reducers applied, in order; leave out void ones. Texts are content: the projection stores only
+their refs, looks them up when it renders an object, and omits them after they were erased. Claims, senders and ledger
+positions are never projected.
 """
 
 from __future__ import annotations
@@ -26,24 +27,28 @@ from redkey.wire.ids import parse_stream
 ARTIFACT_METADATA = "redkey.artifact"
 # The percentage of a progress report is under this key.
 PROGRESS_METADATA = "redkey.progress"
-# Under this key a document keeps the A2A message that it came from, as it was sent.
+# A document stores the original A2A message under this key.
 MESSAGE = "a2a"
-# Contexts that an A2A client named have this prefix on the ledger, so that they never meet those of queues and runs.
+# Contexts named by A2A clients have this prefix on the ledger, so they cannot collide with those of queues and runs.
 CONTEXT = "a2a:"
-# The output of a completion is an artifact under this id and name.
+# The output of a completion is an artifact with this id and name.
 OUTPUT = "output"
 
 Ref = Mapping[str, Any]
 Document = Mapping[str, Any]
-# The document that a ref names, or None when it is erased or not here.
+# Returns the document of a ref, or None if it was erased or is not stored here.
 Content = Callable[[Ref], Document | None]
 Json = dict[str, Any]
-# The part for an artifact whose bytes are kept here: (hash, media type, name); None when they are elsewhere.
+# Returns the A2A part for an artifact (hash, media type, name), or None if its bytes are not stored here.
 Bodies = Callable[[str, str, str], Json | None]
+
+# The URI of the A2A extension for ledger data: clients get it if they ask for it, and send the parent or correlation of
+# a task, or their own extensions, under it.
+LEDGER = "urn:redkey:a2a:ledger:1"
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A message by ref; `plain` is what remains without its content, `plan_task` which task of a plan it is."""
+    """A message by ref; `plain` is the text shown without its content, `plan_task` the id of its task in a plan."""
 
     message_id: str
     role: str
@@ -51,12 +56,12 @@ class Said(msgspec.Struct, frozen=True):
     plain: str = ""
     reference_task_ids: tuple[str, ...] = ()
     plan_task: str = ""
-    # How much of the work is done, where the message is a progress report that says so.
+    # The percentage of a progress report that has one.
     percent: int | None = None
 
 
 class Made(msgspec.Struct, frozen=True):
-    """An artifact by ref, as the last wire described it; the output of a completion has no hash of its own."""
+    """An artifact by ref, as the last wire described it; the output of a completion has no hash."""
 
     artifact_id: str
     name: str
@@ -66,7 +71,7 @@ class Made(msgspec.Struct, frozen=True):
 
 
 class A2ATask(msgspec.Struct, frozen=True):
-    """The A2A task so far. `status_place` is where the status message belongs in the history."""
+    """The A2A task so far. `status_place` is the index of the status message in the history."""
 
     task_id: str
     context_id: str
@@ -78,10 +83,12 @@ class A2ATask(msgspec.Struct, frozen=True):
     artifacts: Mapping[str, Made] = {}
     parent_task_id: str = ""
     correlation_id: str = ""
+    # The extensions of the wire that created the task.
+    extensions: Mapping[str, Any] = {}
 
     @property
     def closed(self) -> bool:
-        """Whether the task is terminal: nothing more is ever sent about it."""
+        """Whether the task is in a terminal state; nothing more is sent about it."""
         return self.state in projection().terminal
 
     @property
@@ -91,56 +98,71 @@ class A2ATask(msgspec.Struct, frozen=True):
 
 
 def no_bodies(sha256: str, media_type: str, name: str) -> Json | None:
-    """No artifact's bytes are kept here."""
+    """Return None: no artifact's bytes are stored here."""
     return None
 
 
 def project(
     so_far: A2ATask | None, wire: Json, content: Content, at: str | None = None, bodies: Bodies = no_bodies
 ) -> tuple[A2ATask | None, list[Json]]:
-    """The A2A task after a wire that applied, and what its subscribers are sent; `at` is the canonical time."""
+    """Return the A2A task after an applied wire, and the objects to send; `at` is the ledger time of the wire."""
     rules = projection().rules.get(wire["type"])
     if rules is None or (so_far is not None and so_far.closed):
         return so_far, []
     rule = next(rule for rule in rules if rule.holds(so_far is None, wire["payload"]))
     if so_far is None:
-        # Nothing is sent about a task before its beginning.
+        # Nothing is sent before the wire that creates the task.
         if rule.object != "task":
             return None, []
         task = _begin(rule, wire, at)
         return task, [snapshot(task, content, bodies)]
-    task, tells_status = _after(so_far, rule, wire, at)
+    task, sends_status = _after(so_far, rule, wire, at)
     sent: list[Json] = []
     for artifact_id, made in task.artifacts.items():
         if so_far.artifacts.get(artifact_id) is not made:
             artifact = _artifact(made, content, bodies)
             if artifact is not None:
                 sent.append({"artifactUpdate": _ids(task) | {"artifact": artifact, "lastChunk": True}})
-    if tells_status:
+    if sends_status:
         sent.append({"statusUpdate": _ids(task) | {"status": _status(task, content)}})
     return task, sent
 
 
+def cannot_change(task: A2ATask, event: str) -> bool:
+    """Return whether no wire of this type can change the task or be sent to its subscribers.
+
+    Such a type only resumes an interrupted task, or clears the message of a status.
+    """
+    rules = projection().rules.get(event)
+    if rules is None or task.closed:
+        return True
+    if task.interrupted or task.status is not None:
+        return False
+    return all(rule.to == "resume" and rule.object == "status_if_changed" for rule in rules if "first" not in rule.when)
+
+
 def snapshot(task: A2ATask, content: Content, bodies: Bodies = no_bodies) -> Json:
-    """The task as it is now: the first object of any subscription, and what GetTask answers."""
-    found: Json = {"id": task.task_id, "contextId": shown_context(task.context_id), "status": _status(task, content)}
+    """Return the current task: the first object of every subscription, and the reply of GetTask."""
+    shown: Json = {"id": task.task_id, "contextId": shown_context(task.context_id), "status": _status(task, content)}
     history = [_message(task, said, content) for said in task.history]
-    # Messages of the agent whose words were erased have nothing left to show.
-    found["history"] = [one for one in history if one["role"] == "ROLE_USER" or one["parts"] != _NOTHING]
+    # Omit messages of the agent whose content was erased.
+    shown["history"] = [
+        message for message in history if message["role"] == "ROLE_USER" or message["parts"] != _NOTHING
+    ]
     artifacts = [_artifact(made, content, bodies) for made in task.artifacts.values()]
-    found["artifacts"] = [one for one in artifacts if one is not None]
-    return {"task": {name: value for name, value in found.items() if value != []}}
+    shown["artifacts"] = [artifact for artifact in artifacts if artifact is not None]
+    return {"task": {name: value for name, value in shown.items() if value != []}}
 
 
 def shown_context(context_id: str) -> str:
-    """A context as A2A clients name it."""
+    """Return a context id as A2A clients know it."""
     return context_id.removeprefix(CONTEXT)
 
 
 def _begin(rule: Rule, wire: Json, at: str | None) -> A2ATask:
     stream, payload = wire["stream"], wire["payload"]
     references = tuple(stream.get("reference_task_ids") or ())
-    asked = Said(
+    request = Said(
         _message_id(wire),
         "ROLE_USER",
         payload["content_ref"],
@@ -152,15 +174,16 @@ def _begin(rule: Rule, wire: Json, at: str | None) -> A2ATask:
         context_id=stream["context_id"],
         state=rule.to,
         timestamp=_time(at or wire["ts"]),
-        history=(asked,),
+        history=(request,),
         parent_task_id=stream.get("parent_task_id") or "",
-        # The context is the correlation of a wire that names no other.
+        # Without an explicit correlation id, the context id is the correlation id.
         correlation_id=stream.get("correlation_id") or stream["context_id"],
+        extensions=wire.get("extensions") or {},
     )
 
 
 def _after(task: A2ATask, rule: Rule, wire: Json, at: str | None) -> tuple[A2ATask, bool]:
-    """The task after a wire, and whether subscribers get its status."""
+    """Return the task after a wire, and whether subscribers get its status."""
     payload, event = wire["payload"], wire["type"]
     if event == "artifact.ready":
         made = _made(payload)
@@ -170,24 +193,24 @@ def _after(task: A2ATask, rule: Rule, wire: Json, at: str | None) -> tuple[A2ATa
         role = "ROLE_USER" if payload["role"] == "human" else "ROLE_AGENT"
         said = Said(payload["message_id"], role, payload["parts_ref"])
         if rule.object == "none" or task.interrupted:
-            # A question stays in the status until it is answered.
+            # A question remains the status message until it is answered.
             return msgspec.structs.replace(task, history=(*task.history, said)), False
     else:
         said = _reason(wire)
     after = msgspec.structs.replace(task, state=_to(task.state, rule.to))
-    # A state that stays is told again when it no longer says what the last status said.
+    # An unchanged state is sent again only if the last status had a message, which no longer holds.
     if rule.object != "status" and task.state == after.state and task.status is None:
         return after, False
     history = task.history
     if task.status is not None:
-        # What a status said belongs to the history once another status takes its place.
+        # The message of the previous status moves to the history.
         history = (*history[: task.status_place], task.status, *history[task.status_place :])
     if payload.get("answer_ref") is not None:
         history = (*history, Said(_message_id(wire), "ROLE_USER", payload["answer_ref"]))
     artifacts = task.artifacts
     if event == "task.complete" and payload.get("output_ref") is not None:
         artifacts = {**artifacts, OUTPUT: Made(OUTPUT, OUTPUT, payload["output_ref"])}
-    told = msgspec.structs.replace(
+    updated = msgspec.structs.replace(
         after,
         timestamp=_time(at or wire["ts"]),
         status=said,
@@ -195,7 +218,7 @@ def _after(task: A2ATask, rule: Rule, wire: Json, at: str | None) -> tuple[A2ATa
         history=history,
         artifacts=artifacts,
     )
-    return told, True
+    return updated, True
 
 
 def _to(state: str, to: str) -> str:
@@ -207,7 +230,7 @@ def _to(state: str, to: str) -> str:
 
 
 def _reason(wire: Json) -> Said | None:
-    """What a status says beside its state: how the work goes, why it stopped or failed, what came of it."""
+    """Return the message of a status: progress, the reason of a block or failure, or the result."""
     payload = wire["payload"]
     if wire["type"] == "task.progress":
         percent = payload.get("percent")
@@ -216,7 +239,7 @@ def _reason(wire: Json) -> Said | None:
     ref, blocker = payload.get("reason_ref") or payload.get("output_ref"), payload.get("blocker_type")
     if ref is None:
         return None
-    # Without content a blocker still has its name; the kind of a failure tells of leases, which stay inside.
+    # Without content, a block still shows its type. The kind of a failure is not shown: it can be about leases.
     return Said(_message_id(wire), "ROLE_AGENT", ref, f"blocked: {blocker}" if blocker else "")
 
 
@@ -239,7 +262,7 @@ def _status(task: A2ATask, content: Content) -> Json:
     return status
 
 
-# A message has at least one part; this is one without a word.
+# The parts of a message without text: A2A demands at least one part.
 _NOTHING: list[Json] = [{"text": ""}]
 
 
@@ -247,7 +270,7 @@ def _message(task: A2ATask, said: Said, content: Content) -> Json:
     document = (content(said.ref) if said.ref else None) or {}
     if said.plan_task:
         tasks = document.get("plan", {}).get("tasks", ())
-        document = next((one for one in tasks if one.get("id") == said.plan_task), {})
+        document = next((task_plan for task_plan in tasks if task_plan.get("id") == said.plan_task), {})
     sent: Document = document.get(MESSAGE) or {}
     message: Json = {
         "messageId": sent.get("messageId") or said.message_id,
@@ -267,7 +290,7 @@ def _message(task: A2ATask, said: Said, content: Content) -> Json:
 
 
 def _parts(document: Document) -> list[Json]:
-    """The parts of a message document, or the words and input of a document that has none."""
+    """Return the parts of a message document; for other documents, their texts and input as parts."""
     if document.get("parts"):
         return [_part(part) for part in document["parts"]]
     names = ("title", "description", "text", "reason", "suggested_resolution", "answer", "summary")
@@ -278,22 +301,22 @@ def _parts(document: Document) -> list[Json]:
 def _part(part: Document) -> Json:
     kind = part["kind"]
     if kind == "text":
-        made: Json = {"text": part["text"]}
+        shown: Json = {"text": part["text"]}
     elif kind == "file_ref":
-        made = {"url": part["uri"]}
+        shown = {"url": part["uri"]}
     elif kind == "artifact_ref":
-        made = {"data": {"artifactId": _field(part, "artifact_id")}}
+        shown = {"data": {"artifactId": _field(part, "artifact_id")}}
     else:
-        made = {"data": part["data"]}
+        shown = {"data": part["data"]}
     if media_type := _field(part, "media_type"):
-        made["mediaType"] = media_type
+        shown["mediaType"] = media_type
     if part.get("name"):
-        made["filename"] = part["name"]
-    return made
+        shown["filename"] = part["name"]
+    return shown
 
 
 def _artifact(made: Made, content: Content, bodies: Bodies) -> Json | None:
-    """The artifact as A2A shows it; None for an output that says nothing or was erased."""
+    """Return the artifact as A2A shows it; None for an output that is empty or was erased."""
     document = content(made.ref) or {}
     if made.artifact_id == OUTPUT:
         value = document.get("output")
@@ -310,13 +333,13 @@ def _artifact(made: Made, content: Content, bodies: Bodies) -> Json | None:
 
 
 def _field(document: Document, name: str) -> Any:
-    """A field by its name on wires, or as documents of the API spell it: `media_type` is `mediaType` there."""
+    """Return a field by its name in the API (`mediaType`) or on wires (`media_type`)."""
     head, *rest = name.split("_")
     return document.get(head + "".join(word.capitalize() for word in rest)) or document.get(name)
 
 
 def _hash_uri(sha256: str) -> str:
-    """The name that bytes have by their hash alone (RFC 6920), for an artifact whose place is not known."""
+    """Return the URI of bytes by their hash (RFC 6920), for an artifact without another URI."""
     return "ni:///sha-256;" + urlsafe_b64encode(bytes.fromhex(sha256)).decode().rstrip("=")
 
 
@@ -325,7 +348,7 @@ def _message_id(wire: Json) -> str:
 
 
 def _time(text: str) -> str | None:
-    """The time, if the calendar has it: a schema lets 30 February pass, A2A does not."""
+    """Return the time if its date exists: a schema accepts 30 February, A2A does not."""
     try:
         datetime.fromisoformat(text)
     except ValueError:

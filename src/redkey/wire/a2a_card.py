@@ -1,8 +1,7 @@
-"""A2A Agent Cards as strangers write them, 0.x (`url`) and 1.0 (`supportedInterfaces`), read into one typed form.
+"""Read A2A Agent Cards of other software, versions 0.x (`url`) and 1.0 (`supportedInterfaces`), into one struct.
 
-A tolerant reader with bounds: fields nobody asked for are ignored, what is read has a type and a limit, and every
-text is data from a stranger. The RedKey Agent Card of seed 000 is `card`'s; who an agent becomes in a workspace is
-decided by `redkey.services.cards`.
+Unknown fields are ignored; every field that is read has a type and a size limit, and its text is untrusted. The RedKey
+Agent Card of seed 000 is in `card`; `redkey.services.cards` decides which agent a card becomes in a workspace.
 """
 
 from __future__ import annotations
@@ -28,24 +27,24 @@ Modes = Annotated[list[Short], Meta(max_length=32)]
 
 
 class Interface(msgspec.Struct, frozen=True, rename="camel"):
-    """Where an agent is reached and what it speaks there."""
+    """A URL of an agent, and the protocol it speaks there."""
 
     url: Url
     protocol_binding: Short = ""
-    # What 0.x calls the binding.
+    # The name of the binding in 0.x.
     transport: Short = ""
     protocol_version: Short = ""
 
 
 class Provider(msgspec.Struct, frozen=True, rename="camel"):
-    """Who runs the agent, by its own word."""
+    """The organisation that runs the agent, as the card claims."""
 
     organization: Short = ""
     url: Annotated[str, Meta(max_length=2048)] = ""
 
 
 class Skill(msgspec.Struct, frozen=True, rename="camel"):
-    """One thing the agent says it can do; `id` and `tags` become capabilities."""
+    """A skill that the card claims; `id` and `tags` become capabilities."""
 
     id: Name
     name: Short = ""
@@ -61,13 +60,13 @@ class Signature(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Authentication(msgspec.Struct, frozen=True, rename="camel"):
-    """How the oldest cards ask callers to authenticate."""
+    """The authentication schemes of the oldest cards."""
 
     schemes: Annotated[list[Short], Meta(max_length=32)] = []
 
 
 class A2aCard(msgspec.Struct, frozen=True, rename="camel"):
-    """What RedKey reads of an A2A card."""
+    """The fields of an A2A card that RedKey reads."""
 
     name: Name
     description: Text = ""
@@ -87,16 +86,16 @@ class A2aCard(msgspec.Struct, frozen=True, rename="camel"):
     signatures: Annotated[list[Signature], Meta(max_length=16)] = []
 
     def interfaces(self) -> list[Interface]:
-        """Where the agent is reached, the preferred place first, whatever the shape of the card."""
+        """Return the interfaces of the agent, the preferred one first, for cards of both versions."""
         if self.supported_interfaces:
             return self.supported_interfaces
         first = [Interface(self.url, self.preferred_transport, "", self.protocol_version)] if self.url else []
-        others = [one for one in self.additional_interfaces if one.url != self.url or one.transport]
+        others = [other for other in self.additional_interfaces if other.url != self.url or other.transport]
         return [*first, *others]
 
 
 def read_a2a_card(value: Any) -> A2aCard:
-    """The card in a decoded JSON value; WireRefused when it is none."""
+    """Read the card in a decoded JSON value; raise WireRefused if it is not one."""
     try:
         card = msgspec.convert(value, A2aCard)
     except msgspec.ValidationError as refused:
@@ -107,7 +106,7 @@ def read_a2a_card(value: Any) -> A2aCard:
         if not _is_endpoint(url)
     ]
     if not card.name.strip():
-        findings.append(Finding("card_name", "/name", "the name says nothing"))
+        findings.append(Finding("card_name", "/name", "the name is blank"))
     if len(capabilities(card)) > CAPABILITIES_LIMIT:
         text = f"skills and tags name {len(capabilities(card))} capabilities; the limit is {CAPABILITIES_LIMIT}"
         findings.append(Finding("card_capabilities", "/skills", text))
@@ -117,35 +116,35 @@ def read_a2a_card(value: Any) -> A2aCard:
 
 
 def capabilities(card: A2aCard) -> tuple[str, ...]:
-    """What the card says its agent can do: the ids and tags of its skills, as slugs, in the order of the card."""
+    """Return the capabilities that the card claims: ids and tags of its skills as slugs, in the order of the card."""
     words = [word for skill in card.skills for word in (skill.id, *skill.tags)]
     return slugs(words)
 
 
 def slugs(words: list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    """Words as distinct slugs; words without a letter or digit are left out."""
-    return tuple(dict.fromkeys(made for word in words if (made := slug(word))))
+    """Return the distinct slugs of the words; words without a letter or digit are dropped."""
+    return tuple(dict.fromkeys(name for word in words if (name := slug(word))))
 
 
 def slug(text: str, separator: str = "_") -> str:
-    """A name for machines made from a name for people; empty when nothing of it can stand in one."""
+    """Return a machine-readable name for a display name; empty if no character of it is allowed in one."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     joined = re.sub(r"[^a-z0-9._-]+", separator, plain)
     return joined.strip("._-")[:SLUG_LIMIT].rstrip("._-")
 
 
 def _urls(card: A2aCard) -> list[tuple[tuple[str | int, ...], str]]:
-    found: list[tuple[tuple[str | int, ...], str]] = [(("url",), card.url)] if card.url else []
+    urls: list[tuple[tuple[str | int, ...], str]] = [(("url",), card.url)] if card.url else []
     for field, listed in (
         ("supportedInterfaces", card.supported_interfaces),
         ("additionalInterfaces", card.additional_interfaces),
     ):
-        found.extend(((field, index, "url"), one.url) for index, one in enumerate(listed))
-    return found
+        urls.extend(((field, index, "url"), interface.url) for index, interface in enumerate(listed))
+    return urls
 
 
 def _is_endpoint(url: str) -> bool:
-    """Whether a URL may be shown as an endpoint. It is never called from here; whoever does checks it again."""
+    """Return whether a URL may be shown as an endpoint. Code that calls a URL must check it again."""
     if not re.fullmatch(r"[!-\[\]-~]+", url):
         return False
     try:
@@ -156,7 +155,7 @@ def _is_endpoint(url: str) -> bool:
 
 
 def _finding(text: str) -> Finding:
-    """msgspec says `... - at `$.skills[3].id``; a pointer says the same to programs."""
+    """Return an error of msgspec, such as `... - at `$.skills[3].id``, as a finding with a JSON pointer."""
     message, _, place = text.partition(" - at `$")
     steps = re.findall(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]", place.rstrip("`"))
     missing = re.search(r"missing required field `([^`]+)`", message)

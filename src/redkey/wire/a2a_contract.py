@@ -1,6 +1,6 @@
-"""The contract of the A2A projection (`a2a-task-state-map.json`), compiled and checked.
+"""Compile and check the contract of the A2A projection, `a2a-task-state-map.json`.
 
-It says which A2A state follows a wire and which object subscribers get; `redkey.wire.a2a` runs it.
+For each wire it names the next A2A state and the object that subscribers get; `redkey.wire.a2a` applies it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ Json = dict[str, Any]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One line of the contract: under these conditions, to this state, with this object."""
+    """One rule of the contract: its conditions, the next state, and the object to send."""
 
     when: Mapping[str, Any]
     to: str
     object: str
 
     def holds(self, first: bool, payload: Mapping[str, Any]) -> bool:
+        """Return whether the conditions hold for a wire; `first` is True for the first wire of a task."""
         for field, wanted in self.when.items():
             value = first if field == "first" else payload.get(field)
             if value not in wanted if isinstance(wanted, list) else value != wanted:
@@ -44,7 +45,7 @@ class Projection(msgspec.Struct, frozen=True):
 
 @cache
 def projection() -> Projection:
-    """The contract of this version."""
+    """Return the compiled contract of this version."""
     return compile_projection(contract(FILE))
 
 
@@ -52,7 +53,7 @@ _OBJECTS = ("task", "status", "status_if_changed", "artifact", "none")
 
 
 def compile_projection(table: Any) -> Projection:
-    """The contract, compiled; ContractBroken when it names what nobody knows or lets a task go back."""
+    """Compile the contract; raise ContractBroken for unknown names, or a rule that returns to the first state."""
     try:
         states = table["states"]
         rules = {event: tuple(_rule(row, states) for row in rows) for event, rows in table["events"].items()}
@@ -76,7 +77,7 @@ def _check(rules: Mapping[str, tuple[Rule, ...]], interrupted: list[str], states
         if event not in catalogue():
             raise ContractBroken(f"{FILE}: event type {event!r} is not known")
         if not listed or listed[-1].when:
-            raise ContractBroken(f"{FILE}: the last rule of {event} must hold without condition")
+            raise ContractBroken(f"{FILE}: the last rule of {event} must have no condition")
     first = {rule.to for listed in rules.values() for rule in listed if rule.when.get("first")}
     for event, listed in rules.items():
         if any((rule.to in first or rule.object == "task") and not rule.when.get("first") for rule in listed):

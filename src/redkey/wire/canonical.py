@@ -33,7 +33,7 @@ def canonical(value: Any) -> bytes:
     except RecursionError as cause:
         raise JsonRefused("the JSON is nested too deep", code="json_too_deep") from cause
     except (orjson.JSONEncodeError, UnicodeEncodeError) as cause:
-        raise JsonRefused("a string holds half of a surrogate pair", code="json_surrogate") from cause
+        raise JsonRefused("a string contains half of a surrogate pair", code="json_surrogate") from cause
 
 
 def is_plain(value: Any) -> bool:
@@ -52,7 +52,7 @@ def is_plain(value: Any) -> bool:
         return True
     if kind is int:
         return -LARGEST_INTEGER <= value <= LARGEST_INTEGER  # type: ignore[no-any-return]
-    if kind is list:
+    if kind is list or kind is tuple:
         return all(type(item) is str or is_plain(item) for item in value)
     if kind is float:
         # In this range both write the digits out and neither has a fraction to drop.

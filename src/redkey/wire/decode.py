@@ -1,4 +1,4 @@
-"""Bytes to JSON values, refusing whatever two parsers could read differently.
+"""Decode JSON, and refuse whatever two parsers could read differently.
 
 Duplicate keys, NaN and Infinity, numbers beyond 2^53, lone surrogates, a byte order mark, NUL and nesting
 beyond a bound are refused before anything is hashed, each with a code and, if there is one, a pointer. Time and memory
@@ -75,7 +75,7 @@ def _judge(data: bytes, depth_limit: int) -> Any:
     if data.startswith(b"\xef\xbb\xbf"):
         raise JsonRefused("the text begins with a byte order mark; send plain UTF-8", code="json_bom")
     if b"\x00" in data:
-        raise JsonRefused(f"the text holds the character NUL (at byte {data.index(0)})", code="json_nul")
+        raise JsonRefused(f"the text contains the character NUL (at byte {data.index(0)})", code="json_nul")
     try:
         text = data.decode()
         value = json.loads(
@@ -93,14 +93,14 @@ def _judge(data: bytes, depth_limit: int) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Mark:
-    made = dict(pairs)
-    if len(made) == len(pairs):
-        return made
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
     seen: set[str] = set()
     # The first duplicate key; there is one, because the object has fewer members than the text has pairs.
     key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
     place = () if _UNSAFE.search(key) else (key,)  # A pointer must be encodable text.
-    return _Mark("json_duplicate_key", f"the key {key[:_SHOWN]!r} stands twice in one object", place)
+    return _Mark("json_duplicate_key", f"the key {key[:_SHOWN]!r} is repeated in one object", place)
 
 
 def _integer(digits: str) -> int | _Mark:
@@ -152,8 +152,8 @@ def _refuse_marks(value: Any, depth_limit: int) -> None:
 
 def _unsafe(text: str, place: _Place) -> JsonRefused:
     if "\x00" in text:
-        return JsonRefused("a string holds the character NUL", code="json_nul", pointer=_pointer(place))
-    return JsonRefused("a string holds half of a surrogate pair", code="json_surrogate", pointer=_pointer(place))
+        return JsonRefused("a string contains the character NUL", code="json_nul", pointer=_pointer(place))
+    return JsonRefused("a string contains half of a surrogate pair", code="json_surrogate", pointer=_pointer(place))
 
 
 def _pointer(place: _Place, *last: str) -> str:

@@ -18,7 +18,7 @@ class Ref(WirePart, frozen=True, kw_only=True):
 
 
 class WireStream(WirePart, frozen=True, kw_only=True):
-    """Where a wire stands: its stream and place, its context and its cause."""
+    """The place of a wire: its stream and number, its context and its cause."""
 
     causation_id: str | None = None
     context_id: str
@@ -428,6 +428,26 @@ class ArtifactReady(Payload, frozen=True, kw_only=True):
 
 
 @final
+class ArtifactSuperseded(Payload, frozen=True, kw_only=True):
+    """A version of the artifact was replaced: by its next version, or by another artifact."""
+
+    TYPE: ClassVar[str] = "artifact.superseded"
+    KEYED: ClassVar[bool] = True
+
+    artifact_id: str | None = None
+    attempt: int
+    body: str | None = None
+    by_artifact_id: str | None = None
+    by_version: int
+    idem: str | None = None
+    task_id: str
+    version: int
+
+    def named(self) -> tuple[str | None, ...]:
+        return (self.task_id,)
+
+
+@final
 class MessageAdded(Payload, frozen=True, kw_only=True):
     """Somebody said something about the task."""
 
@@ -706,6 +726,26 @@ class QueueUpdated(Payload, frozen=True, kw_only=True):
 
 
 @final
+class QueueClaimRequested(Payload, frozen=True, kw_only=True):
+    """An agent asks for the next task of a queue. Which task that is, is decided at the place of this wire in the
+    order.
+    """
+
+    TYPE: ClassVar[str] = "queue.claim_requested"
+    KEYED: ClassVar[bool] = True
+
+    agent_id: str | None = None
+    body: str | None = None
+    count: int | None = None
+    idem: str | None = None
+    lease_seconds: int | None = None
+    queue_id: str
+
+    def named(self) -> tuple[str | None, ...]:
+        return (self.agent_id, self.queue_id)
+
+
+@final
 class WorkflowStarted(Payload, frozen=True, kw_only=True):
     """A plan runs."""
 
@@ -716,6 +756,7 @@ class WorkflowStarted(Payload, frozen=True, kw_only=True):
     content_ref: Ref
     definition_id: str | None = None
     idem: str | None = None
+    phase_id: str | None = None
     queue_id: str
     structure_ref: Ref
     version: int | None = None
@@ -850,6 +891,85 @@ class GateRejected(Payload, frozen=True, kw_only=True):
 
 
 @final
+class ProjectCreated(Payload, frozen=True, kw_only=True):
+    """A project exists."""
+
+    TYPE: ClassVar[str] = "project.created"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    content_ref: Ref
+    idem: str | None = None
+    project_id: str | None = None
+
+
+@final
+class ProjectUpdated(Payload, frozen=True, kw_only=True):
+    """The project has another name, description or status from here on."""
+
+    TYPE: ClassVar[str] = "project.updated"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    content_ref: Ref | None = None
+    idem: str | None = None
+    project_id: str | None = None
+    status: str | None = None
+
+
+@final
+class ProjectCompleted(Payload, frozen=True, kw_only=True):
+    """The project is done: it takes no more phases."""
+
+    TYPE: ClassVar[str] = "project.completed"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    idem: str | None = None
+    project_id: str | None = None
+
+
+@final
+class PhaseCreated(Payload, frozen=True, kw_only=True):
+    """A phase of a project exists."""
+
+    TYPE: ClassVar[str] = "phase.created"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    content_ref: Ref
+    idem: str | None = None
+    phase_id: str | None = None
+    project_id: str
+
+
+@final
+class PhaseUpdated(Payload, frozen=True, kw_only=True):
+    """The phase has another name, description or status from here on."""
+
+    TYPE: ClassVar[str] = "phase.updated"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    content_ref: Ref | None = None
+    idem: str | None = None
+    phase_id: str | None = None
+    status: str | None = None
+
+
+@final
+class PhaseCompleted(Payload, frozen=True, kw_only=True):
+    """The phase is done: it takes no more runs."""
+
+    TYPE: ClassVar[str] = "phase.completed"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    idem: str | None = None
+    phase_id: str | None = None
+
+
+@final
 class DefinitionPublished(Payload, frozen=True, kw_only=True):
     """A version of a definition can be run, and never changes."""
 
@@ -906,6 +1026,16 @@ class WorkspaceCostCap(WirePart, frozen=True, kw_only=True):
     scope: str
 
 
+class WorkspaceRetry(WirePart, frozen=True, kw_only=True):
+    """The `retry` of workspace events."""
+
+    attempts: int
+    backoff_percent: int
+    delay_ms: int
+    jitter_percent: int
+    longest_ms: int
+
+
 @final
 class WorkspacePolicySet(Payload, frozen=True, kw_only=True):
     """What the workspace decides for itself; each event sets one policy."""
@@ -918,6 +1048,7 @@ class WorkspacePolicySet(Payload, frozen=True, kw_only=True):
     cost_cap: WorkspaceCostCap | None = None
     idem: str | None = None
     receipts_public: bool | None = None
+    retry: WorkspaceRetry | None = None
     self_approval: bool | None = None
     unverified_outputs: str | None = None
     workspace_id: str | None = None
@@ -1018,6 +1149,35 @@ class PartyRemoved(Payload, frozen=True, kw_only=True):
 
 
 @final
+class TopicAssigned(Payload, frozen=True, kw_only=True):
+    """A topic of a public network belongs to the workspace from here on, or belongs to another owner."""
+
+    TYPE: ClassVar[str] = "topic.assigned"
+    KEYED: ClassVar[bool] = True
+
+    account: str | None = None
+    body: str | None = None
+    idem: str | None = None
+    network: str
+    owner: str
+    topic: str
+    use: str
+
+
+@final
+class TopicRetired(Payload, frozen=True, kw_only=True):
+    """A topic of a public network is used no more: nothing that stands on it after this record counts."""
+
+    TYPE: ClassVar[str] = "topic.retired"
+    KEYED: ClassVar[bool] = True
+
+    body: str | None = None
+    idem: str | None = None
+    network: str
+    topic: str
+
+
+@final
 class KeyCreated(Payload, frozen=True, kw_only=True):
     """A key exists; its secret is nowhere, and the hash of it is here."""
 
@@ -1030,6 +1190,7 @@ class KeyCreated(Payload, frozen=True, kw_only=True):
     key_hash: str | None = None
     key_id: str
     name_ref: Ref | None = None
+    person: bool | None = None
     prefix: str
     scopes: tuple[str, ...]
 
@@ -1166,6 +1327,7 @@ AnyPayload = (
     | TaskFailed
     | TaskCancelled
     | ArtifactReady
+    | ArtifactSuperseded
     | MessageAdded
     | ReviewConcern
     | InboxSent
@@ -1182,6 +1344,7 @@ AnyPayload = (
     | RoleRemoved
     | QueueCreated
     | QueueUpdated
+    | QueueClaimRequested
     | WorkflowStarted
     | WorkflowPaused
     | WorkflowResumed
@@ -1191,6 +1354,12 @@ AnyPayload = (
     | GateOpened
     | GateApproved
     | GateRejected
+    | ProjectCreated
+    | ProjectUpdated
+    | ProjectCompleted
+    | PhaseCreated
+    | PhaseUpdated
+    | PhaseCompleted
     | DefinitionPublished
     | WorkspaceCreated
     | WorkspaceRulesRaised
@@ -1201,6 +1370,8 @@ AnyPayload = (
     | PushRemoved
     | PartyAdded
     | PartyRemoved
+    | TopicAssigned
+    | TopicRetired
     | KeyCreated
     | KeyRevoked
     | KeyRecovered
@@ -1235,6 +1406,7 @@ PAYLOADS: dict[str, type[AnyPayload]] = {
     TaskFailed.TYPE: TaskFailed,
     TaskCancelled.TYPE: TaskCancelled,
     ArtifactReady.TYPE: ArtifactReady,
+    ArtifactSuperseded.TYPE: ArtifactSuperseded,
     MessageAdded.TYPE: MessageAdded,
     ReviewConcern.TYPE: ReviewConcern,
     InboxSent.TYPE: InboxSent,
@@ -1251,6 +1423,7 @@ PAYLOADS: dict[str, type[AnyPayload]] = {
     RoleRemoved.TYPE: RoleRemoved,
     QueueCreated.TYPE: QueueCreated,
     QueueUpdated.TYPE: QueueUpdated,
+    QueueClaimRequested.TYPE: QueueClaimRequested,
     WorkflowStarted.TYPE: WorkflowStarted,
     WorkflowPaused.TYPE: WorkflowPaused,
     WorkflowResumed.TYPE: WorkflowResumed,
@@ -1260,6 +1433,12 @@ PAYLOADS: dict[str, type[AnyPayload]] = {
     GateOpened.TYPE: GateOpened,
     GateApproved.TYPE: GateApproved,
     GateRejected.TYPE: GateRejected,
+    ProjectCreated.TYPE: ProjectCreated,
+    ProjectUpdated.TYPE: ProjectUpdated,
+    ProjectCompleted.TYPE: ProjectCompleted,
+    PhaseCreated.TYPE: PhaseCreated,
+    PhaseUpdated.TYPE: PhaseUpdated,
+    PhaseCompleted.TYPE: PhaseCompleted,
     DefinitionPublished.TYPE: DefinitionPublished,
     WorkspaceCreated.TYPE: WorkspaceCreated,
     WorkspaceRulesRaised.TYPE: WorkspaceRulesRaised,
@@ -1270,6 +1449,8 @@ PAYLOADS: dict[str, type[AnyPayload]] = {
     PushRemoved.TYPE: PushRemoved,
     PartyAdded.TYPE: PartyAdded,
     PartyRemoved.TYPE: PartyRemoved,
+    TopicAssigned.TYPE: TopicAssigned,
+    TopicRetired.TYPE: TopicRetired,
     KeyCreated.TYPE: KeyCreated,
     KeyRevoked.TYPE: KeyRevoked,
     KeyRecovered.TYPE: KeyRecovered,

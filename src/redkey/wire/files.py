@@ -1,7 +1,6 @@
-"""The contract files: `schemas/`, `fixtures/`, `contracts/`, `definitions/`; and the plan of the example.
+"""Find the contract files: `schemas/`, `fixtures/`, `contracts/`, `definitions/`, and the plan of the example.
 
-They are real files at the root of the repository, and in the wheel under `redkey/_contracts/`. This module finds them
-in either place; no other module has their path.
+They are at the root of the repository, and in the wheel under `redkey/_contracts/`. Only this module knows these paths.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ import orjson
 from redkey.wire.plain_pattern import width_of
 from redkey.wire.schema import checker_of, schemas
 
+# Keywords without effect on validity.
 _SILENT = frozenset({"$schema", "$id", "$defs", "title", "description"})
 # The keywords that are read for each type; no other keyword can be expressed here.
 _KNOWN: Mapping[str, frozenset[str]] = {
@@ -85,7 +86,7 @@ def _expanded(rules: Iterable[Rule]) -> Iterator[Rule]:
         if rule.schema is False:
             yield rule
             continue
-        rest = {key: said for key, said in rule.schema.items() if key not in _SILENT}
+        rest = {key: value for key, value in rule.schema.items() if key not in _SILENT}
         target = rest.pop("$ref", None)
         if target is not None:
             yield from _expanded([_referred(target, rule.base)])
@@ -148,7 +149,7 @@ def _string(rules: Rules) -> str:
     for rule in rules:
         if "anyOf" in rule.schema:
             choices = _choices(rule)
-            others = [Rule({key: said for key, said in rule.schema.items() if key != "anyOf"}, rule.base)]
+            others = [Rule({key: value for key, value in rule.schema.items() if key != "anyOf"}, rule.base)]
             others += [other for other in rules if other is not rule]
             narrower = [other for other in others if "anyOf" in other.schema]
             if chosen & choices.keys() or any(_choices(other).keys() <= choices.keys() for other in narrower):
@@ -161,8 +162,8 @@ def _choices(rule: Rule) -> dict[str, Rule]:
     """Return the alternatives of a rule by their references."""
     if any(choice.keys() - _SILENT != {"$ref"} for choice in rule.schema["anyOf"]):
         raise Inexpressible("alternatives that have no name")
-    found = [_referred(choice["$ref"], rule.base) for choice in rule.schema["anyOf"]]
-    return {choice.reference: choice for choice in found}
+    choices = [_referred(choice["$ref"], rule.base) for choice in rule.schema["anyOf"]]
+    return {choice.reference: choice for choice in choices}
 
 
 def _text(rules: Rules) -> str:
@@ -264,10 +265,10 @@ def _array(rules: Rules) -> str:
 def _all_different(of_items: Rules) -> str:
     """Return the lookahead for a list of strings without duplicates."""
     stated = [rule.schema for rule in _expanded(of_items)]
-    if not any(one.get("type") == "string" or {*map(type, one.get("enum", [0]))} == {str} for one in stated):
-        raise Inexpressible("a list of other things than strings that must not repeat itself")
-    one = '"[^"]*"'
-    return rf"(?!(?:{one},)*(?P<twice>{one}),(?:{one},)*(?P=twice)[,\]])"
+    if not any(schema.get("type") == "string" or {*map(type, schema.get("enum", [0]))} == {str} for schema in stated):
+        raise Inexpressible("a list without duplicates whose items are not strings")
+    item = '"[^"]*"'
+    return rf"(?!(?:{item},)*(?P<twice>{item}),(?:{item},)*(?P=twice)[,\]])"
 
 
 def _numbered(text: str) -> str:
@@ -300,7 +301,7 @@ def _cases(rule: Rule) -> Iterator[tuple[str, Rule]]:
     for name, others in rule.schema.get("dependentRequired", {}).items():
         yield name, Rule({"required": [name, *others]}, rule.base)
     for case in rule.schema.get("allOf", ()):
-        condition = {key: said for key, said in case["if"].items() if key not in _SILENT}
+        condition = {key: value for key, value in case["if"].items() if key not in _SILENT}
         if condition.keys() != {"required"} or len(condition["required"]) != 1 or "else" in case:
             raise Inexpressible("a condition on more than one field's presence")
         (name,) = condition["required"]
@@ -320,7 +321,7 @@ def _members(rules: Rules) -> str:
     required = {name for rule in rules for name in rule.schema.get("required", ())}
     members: list[tuple[bool, str]] = []
     for name in sorted({name for rule in rules for name in rule.schema.get("properties", {})} | required):
-        said = [
+        of_member = [
             Rule(rule.schema["properties"][name], rule.base)
             for rule in rules
             if name in rule.schema.get("properties", {})
@@ -328,7 +329,7 @@ def _members(rules: Rules) -> str:
         try:
             if not all(name in known for known in closed):
                 raise Never
-            members.append((name in required, f'"{re.escape(name)}":{_value(said)}'))
+            members.append((name in required, f'"{re.escape(name)}":{_value(of_member)}'))
         except (Inexpressible, Never):
             if name in required:
                 raise

@@ -32,7 +32,7 @@ def moment(milliseconds: int) -> str:
 
 
 def spelled(randomness: bytes) -> str:
-    """Return a random character for each random byte: it uses more bytes, and is fast for many ids."""
+    """Return one random character for each random byte; it wastes bits, but is fast for many ids."""
     return randomness.translate(_CHARACTERS).decode()
 
 
@@ -51,6 +51,12 @@ def crockford(data: bytes) -> str:
 def derived_ulid(milliseconds: int, *cause: str) -> str:
     """Return the ULID that a cause always has: the time of the cause, and a hash in place of randomness."""
     return ulid(milliseconds, sha256("\n".join(cause).encode()).digest()[:10])
+
+
+def hashed_ulid(data: bytes) -> str:
+    """Return a ULID made of the first bits of a SHA-256, for ids without a time."""
+    digest = sha256(data).digest()
+    return ulid(int.from_bytes(digest[:6]), digest[6:16])
 
 
 def event_id(wire_id: str) -> str:
@@ -84,7 +90,10 @@ def parse_stream(stream_id: str) -> Stream:
 
 
 # The payload field that repeats the subject of the stream, by kind of stream.
-SUBJECT_FIELD = {kind: f"{kind}_id" for kind in ("task", "agent", "workflow", "queue", "role", "workspace")}
+SUBJECT_FIELD = {
+    kind: f"{kind}_id"
+    for kind in ("task", "agent", "workflow", "queue", "role", "workspace", "artifact", "project", "phase")
+}
 
 
 def stated(wire: dict[str, Any], field: str) -> Any:

@@ -36,7 +36,7 @@ class Env(msgspec.Struct, frozen=True):
     """Where the work is done: client, task, project and checkout."""
 
     client_id: str
-    # Filled in by the server, with the project: whoever writes a brief cannot know the task.
+    # The server fills in task and project: the author of a brief does not know the task id.
     task_id: str | None = None
     project_id: str | None = None
     repo_url: str | None = None
@@ -173,5 +173,5 @@ def _check_time(ts: str) -> list[Finding]:
     try:
         utc(ts)
     except ValueError:
-        return [Finding("no_such_time", "/ts", f"there is no such time as {ts}")]
+        return [Finding("no_such_time", "/ts", f"the time {ts} does not exist")]
     return []

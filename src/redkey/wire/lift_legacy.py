@@ -39,9 +39,9 @@ class _Lifting:
         self.assumed: list[Finding] = []
 
     def write(self, event: str, stream_id: str, context_id: str, payload: dict[str, Any]) -> None:
-        """Add a wire; its id comes from the bytes of the message, which may give two wires."""
+        """Add a wire; its id is derived from the bytes of the message, which may become two wires."""
         if stream_id not in self.log.places and event != "task.created":
-            self.assume("/stream/stream_seq", "nothing earlier of this stream was lifted; it is counted from here")
+            self.assume("/stream/stream_seq", "no earlier message of this stream was lifted; counting starts here")
         cause = self.data + b"\n" + event.encode() if event in _SECOND_WIRES else self.data
         self.log.places[stream_id] = self.log.places.get(stream_id, 0) + 1
         wire = {
@@ -63,7 +63,7 @@ class _Lifting:
         """Add a wire to the stream of the task's first attempt: 1.0 has no other."""
         context_id = self.log.contexts.get(task_id)
         if context_id is None:
-            self.assume("/stream/context_id", "no brief of this task was lifted before; its context is the task")
+            self.assume("/stream/context_id", "no brief of this task was lifted before; the task is its context")
             context_id = f"task:{task_id}"
         self.write(event, task_stream(task_id, 1), context_id, payload)
 
@@ -82,7 +82,7 @@ class _Lifting:
     def agent_id(self, slug: str, pointer: str = "/payload/agent") -> str:
         agent_id = lifted.agent_id(slug)
         if agent_id != slug:
-            self.lose(pointer, f"1.1 cannot spell an agent {slug!r}; its id is made from the name")
+            self.lose(pointer, f"the slug {slug!r} is not allowed in 1.1; the agent id is derived from it")
         return agent_id
 
     def holder(self, task_id: str, slug: str) -> dict[str, str]:
@@ -90,7 +90,7 @@ class _Lifting:
         agent_id = self.agent_id(slug)
         turn = self.log.claims.get((task_id, agent_id), 0)
         if turn == 0 or self.message.type == "claim":
-            self.assume("/payload/claim_id", "1.0 claims have no id; it is made from the task and the agent")
+            self.assume("/payload/claim_id", "1.0 claims have no id; the id is derived from the task and the agent")
         return {"claim_id": lifted.claim_id(task_id, agent_id, max(turn, 1)), "agent_id": agent_id}
 
 
@@ -102,8 +102,8 @@ def _lift_brief(lifting: _Lifting, brief: Brief) -> None:
     queue_id = lifted.named("queue_id", f"queue_{env.client_id}")
     context_id = f"project:{env.project_id}" if env.project_id else f"queue:{queue_id}"
     lifting.log.contexts[env.task_id] = context_id
-    lifting.assume("/payload/queue_id", "1.0 has no queues; each client's tasks are one")
-    lifting.assume("/payload/priority", "1.0 has no priority of tasks; normal is taken")
+    lifting.assume("/payload/queue_id", "1.0 has no queues; the tasks of each client form one queue")
+    lifting.assume("/payload/priority", "1.0 tasks have no priority; normal is used")
     payload: dict[str, Any] = {
         "queue_id": queue_id,
         "priority": "normal",
@@ -112,8 +112,8 @@ def _lift_brief(lifting: _Lifting, brief: Brief) -> None:
     if brief.output_contract.output_ref_required:
         payload["outputs"] = [OUTPUT_NAME]
     lifting.write_task("task.created", env.task_id, payload)
-    # A brief is published to be claimed: in 1.0 no task waits, and a claim needs an available task.
-    lifting.assume("/type", "1.0 publishes a brief to be claimed: the task is available at once")
+    # In 1.0 no task waits, and in 1.1 a claim needs an available task.
+    lifting.assume("/type", "1.0 publishes a brief so that it can be claimed: the task is available at once")
     lifting.write_task("task.available", env.task_id, {})
 
 
@@ -145,7 +145,9 @@ def _lift_complete(lifting: _Lifting, complete: Complete) -> None:
         artifact_ids.append(_lift_output(lifting, complete.task_id, holder["claim_id"], complete.output_ref))
     seconds = round(complete.duration_seconds)
     if seconds != complete.duration_seconds:
-        lifting.lose("/payload/duration_seconds", f"1.1 counts whole seconds: {complete.duration_seconds} is {seconds}")
+        lifting.lose(
+            "/payload/duration_seconds", f"1.1 counts whole seconds: {complete.duration_seconds} becomes {seconds}"
+        )
     payload = {
         **holder,
         "artifact_ids": artifact_ids,
@@ -186,7 +188,7 @@ def _lift_failed_check(lifting: _Lifting, complete: Complete) -> None:
     }
     for name in ("cost_usd", "duration_seconds", "verification/semantic", "output_ref"):
         if name != "output_ref" or complete.output_ref is not None:
-            lifting.lose(f"/payload/{name}", "a blocked task does not carry this on the wire; it is in the content")
+            lifting.lose(f"/payload/{name}", "a blocked wire has no such field; the value is in the content")
     payload = {
         **lifting.holder(complete.task_id, complete.agent),
         "blocker_type": "verification_fail",
@@ -200,7 +202,9 @@ def _lift_inbox(lifting: _Lifting, inbox: Inbox) -> None:
     if inbox.to_agent == "human":
         to, stream_id = "human", f"workspace:{lifting.log.workspace_id}"
         if lifting.log.workspace_id == NO_WORKSPACE:
-            lifting.assume("/stream/stream_id", "1.0 has no workspaces; mail to a human stands on nobody's")
+            lifting.assume(
+                "/stream/stream_id", "1.0 has no workspaces; mail to a human goes to the stream of no real workspace"
+            )
     else:
         to = stream_id = "agent:" + lifting.agent_id(inbox.to_agent, "/payload/to_agent")
     context_id = stream_id

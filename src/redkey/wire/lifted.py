@@ -1,4 +1,4 @@
-"""The result of lifting an older wire, the state of its log, and the ids that 1.1 needs."""
+"""The result of lifting an older wire, the state of its log, and the ids that 1.1 requires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redkey.errors import Finding
 from redkey.wire import files
 from redkey.wire.card import role_name
 from redkey.wire.catalogue import SCHEMAS
-from redkey.wire.ids import ulid
+from redkey.wire.ids import hashed_ulid
 
 # 1.0 has no workspaces; no real workspace has this id.
 NO_WORKSPACE = "wk_" + "0" * 26
@@ -69,8 +69,7 @@ def fits(name: str, text: str) -> bool:
 
 def hashed(prefix: str, data: bytes) -> str:
     """Return an id whose ULID is the beginning of a SHA-256."""
-    digest = sha256(data).digest()
-    return f"{prefix}_{ulid(int.from_bytes(digest[:6]), digest[6:16])}"
+    return f"{prefix}_{hashed_ulid(data)}"
 
 
 def named(name: str, text: str) -> str:

@@ -27,7 +27,7 @@ STYLE_SENTENCES = 3
 VOICE_SENTENCES = 2
 FEWEST_CONSTRAINTS = 3
 DEPARTMENTS = ("dev", "ops", "marketing", "sales", "platform")
-# These need no registration: there is always a human, and `exec` is how a card names one.
+# These need no registration: a human always exists, and `exec` is how a card names one.
 ALWAYS_THERE = frozenset({"exec", "human"})
 
 
@@ -39,17 +39,19 @@ class Rule(NamedTuple):
 
 
 RULES: dict[str, Rule] = {
-    "goal_missing": Rule("error", "the goal says nothing; write one sentence that is true when the task is done"),
+    "goal_missing": Rule("error", "the goal has no sentence; write one that is true when the task is done"),
     "goal_sentences": Rule("error", "the goal is one sentence; this has {count}"),
-    "goal_imperative": Rule("warning", "the goal commands; say what is true in the end: “X is built”, not “Build X”"),
+    "goal_imperative": Rule(
+        "warning", "the goal is a command; say what is true at the end: “X is built”, not “Build X”"
+    ),
     "context_words": Rule("error", "the context has at most {most} words; this has {count}"),
-    "criteria_missing": Rule("warning", "no acceptance criteria: nobody can tell when the task is done"),
+    "criteria_missing": Rule("warning", "no acceptance criteria; without them it is unclear when the task is done"),
     "criterion_sentences": Rule("warning", "a criterion is one pass-or-fail sentence; this has {count}"),
     "summary_words": Rule("error", "the summary has at most {most} words; this has {count}"),
     "scope_sentences": Rule("error", "the scope is one sentence; this has {count}"),
-    "constraint_form": Rule("error", "a constraint begins with “I never ”: prohibitions hold better than advice"),
+    "constraint_form": Rule("error", "a constraint begins with “I never ”: prohibitions work better than advice"),
     "constraints_few": Rule("warning", "a card has at least {least} constraints; this has {count}"),
-    "escalation_missing": Rule("warning", "no escalation rules: the agent has nobody to turn to"),
+    "escalation_missing": Rule("warning", "no escalation rules: the agent does not know whom to ask"),
     "style_sentences": Rule("error", "the working style has one to {most} sentences; this has {count}"),
     "voice_sentences": Rule("error", "the voice is described in one or two sentences; this has {count}"),
     "voice_examples": Rule("error", "a voice has one example; this has {count}"),
@@ -68,6 +70,7 @@ class Registry(msgspec.Struct, frozen=True):
     output_types: frozenset[str]
 
     def has_route(self, name: str) -> bool:
+        """Return whether a card may escalate to this name."""
         role = role_name(name)
         return role in ALWAYS_THERE or name in self.agents or role in {role_name(known) for known in self.roles}
 
@@ -91,15 +94,15 @@ def lint_wire(wire: LegacyWire) -> list[Finding]:
 
 def lint_card(card: AgentCard, registry: Registry | None = None) -> list[Finding]:
     """List the rules that a card breaks; names are looked up only with a registry."""
-    found = [*_lint_prose(card), *_lint_constraints(card)]
+    findings = [*_lint_prose(card), *_lint_constraints(card)]
     if card.identity.department not in DEPARTMENTS:
         name, known = repr(card.identity.department), ", ".join(DEPARTMENTS)
-        found.append(_broken("department_unusual", "/identity/department", name=name, known=known))
+        findings.append(_broken("department_unusual", "/identity/department", name=name, known=known))
     if not card.escalation_rules:
-        found.append(_broken("escalation_missing", "/escalation_rules"))
+        findings.append(_broken("escalation_missing", "/escalation_rules"))
     if registry is not None:
-        found.extend(_lint_names(card, registry))
-    return found
+        findings.extend(_lint_names(card, registry))
+    return findings
 
 
 def _lint_brief(brief: Brief) -> Iterator[Finding]:

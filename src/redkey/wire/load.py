@@ -39,19 +39,19 @@ def _load(data: bytes, piece_bytes: int, depth: int) -> Any:
         return orjson.loads(data)
     text = data.strip(_SPACE)
     if text[:1] == b"{" and text[-1:] == b"}":
-        made: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for piece in _pieces(text, piece_bytes):
             if piece is None:
                 return {key: _load(bytes(raw), piece_bytes, depth - 1) for key, raw in _members(text).items()}
-            made.update(piece)
-        return made
+            members.update(piece)
+        return members
     if text[:1] == b"[" and text[-1:] == b"]":
-        found: list[Any] = []
+        items: list[Any] = []
         for piece in _pieces(text, piece_bytes):
             if piece is None:
                 return [_load(bytes(raw), piece_bytes, depth - 1) for raw in _items(text)]
-            found.extend(piece)
-        return found
+            items.extend(piece)
+        return items
     return orjson.loads(data)
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 
 class WirePart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """An object on a wire. Its fields are in canonical order and absent ones are None: encoded, it is canonical."""
+    """An object on a wire. Its fields are in canonical order and absent ones are None, so its encoding is canonical."""
 
 
 class Payload(WirePart, frozen=True):

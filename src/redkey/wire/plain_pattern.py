@@ -52,7 +52,7 @@ def _sequence(text: str, at: int) -> tuple[Width, int]:
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None or token.lastgroup == "times":
-            raise ValueError(f"{text[at:]} is not read here")
+            raise ValueError(f"{text[at:]} is not supported")
         if token.lastgroup in ("close", "bar"):
             break
         if token.lastgroup == "open":
@@ -79,9 +79,9 @@ def _times(text: str, at: int) -> tuple[Width, int]:
     return stated, token.end()
 
 
-def _check_plain(one: str) -> None:
+def _check_plain(part: str) -> None:
     """Refuse a literal or class that matches a character that JSON escapes, or no known character."""
-    matches = re.compile(one).fullmatch
+    matches = re.compile(part).fullmatch
     # Ranges are written in ASCII and nothing is negated, so nothing beyond ASCII is matched.
     if any(matches(chr(code)) and chr(code) not in _PLAIN for code in range(128)):
-        raise ValueError(f"{one} matches what JSON escapes")
+        raise ValueError(f"{part} matches a character that JSON escapes")

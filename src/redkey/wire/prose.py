@@ -3,14 +3,14 @@
 Counting follows rules and not a model, so that two readers count the same. The rule of sentences:
 
 1. A sentence ends at `.`, `!`, `?` or `…`, or several of them, with the closing quotes and brackets after
-   them, when white space or the end of the text follows. So `v1.2` and `output_ref.json` end nothing.
+   them, when white space or the end of the text follows. So the dots in `v1.2` and `output_ref.json` end no sentence.
    The wide marks `。！？` need no white space.
 2. A blank line ends it too, and so does the beginning of a list item (`- `, `* `, `• `, `1. `, `2) `).
-3. A single full stop ends nothing after an abbreviation that is never last (e.g., i.e., vs., Dr.), after one that
-   announces a number (no. 5, fig. 2), and after a single capital, which is an initial.
+3. A single full stop does not end a sentence after an abbreviation that is never last (e.g., i.e., vs., Dr.), after
+   one that announces a number (no. 5, fig. 2), and after a single capital, which is an initial.
 4. After an abbreviation that may be last (etc., Inc., U.S.), after several marks (`...`) and after a
    closing quote or bracket, a lower-case letter continues the sentence and anything else begins a new one.
-5. Text without a letter is no sentence: a list number, three dots.
+5. Text without a letter is not a sentence: a list number, three dots.
 6. Text in backticks is one word, whatever it contains.
 """
 
@@ -34,7 +34,7 @@ _MAYBE_LAST = frozenset({"etc", "inc", "ltd", "co", "corp", "al", "jr", "sr"})
 
 def words(text: str) -> int:
     """Count the words: runs between white space with a letter or a digit."""
-    return sum(any(sign.isalnum() for sign in run) for run in text.split())
+    return sum(any(character.isalnum() for character in run) for run in text.split())
 
 
 def sentences(text: str) -> int:
@@ -51,19 +51,19 @@ def sentences(text: str) -> int:
 
 def _ends(block: str, mark: re.Match[str]) -> bool:
     """Return whether a sentence ends at the mark (rules 3 and 4)."""
-    behind = _VISIBLE.search(block, mark.end())
-    if behind is None or mark.group()[0] in "。！？":
+    following = _VISIBLE.search(block, mark.end())
+    if following is None or mark.group()[0] in "。！？":
         return True
-    goes_on = behind.group().islower()
+    continues = following.group().islower()
     if mark.group() != ".":
-        return not goes_on
+        return not continues
     found = _LAST_WORD.search(block, max(0, mark.start() - 40), mark.start())
     word = found.group() if found else ""
     if word.lower() in _NEVER_LAST or word in _TITLES or (len(word) == 1 and word.isupper()):
         return False
-    if word.lower() in _BEFORE_NUMBER and behind.group().isdigit():
+    if word.lower() in _BEFORE_NUMBER and following.group().isdigit():
         return False
-    return not (goes_on and (word.lower() in _MAYBE_LAST or _DOTTED.fullmatch(word)))
+    return not (continues and (word.lower() in _MAYBE_LAST or _DOTTED.fullmatch(word)))
 
 
 def _words(text: str) -> frozenset[str]:
@@ -86,7 +86,7 @@ _VERBS = _words(
     validate verify write
     """
 )
-# These name a thing as well as an act: "Build the page" commands, "Build time is under a minute" does not.
+# These are verbs or nouns: "Build the page" is a command, "Build time is under a minute" is not.
 _VERBS_OR_NOUNS = _words(
     """
     archive build call change check clean close complete correct cover cut design display document draft export

@@ -16,6 +16,7 @@ from redkey.wire.catalogue import EventType
 from redkey.wire.envelope import AnyWire
 from redkey.wire.events import (
     PAYLOADS,
+    ArtifactSuperseded,
     GateOpened,
     InboxSent,
     TaskBlocked,
@@ -52,25 +53,25 @@ def rules_of(event: EventType) -> Rule:
     own = _RULES.get(event.name)
 
     def broken(wire: AnyWire) -> list[Finding]:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         if values is not None and values(wire.payload) != nothing:
-            found += _check_repeated(wire.payload, parse_stream(wire.stream.stream_id))
+            findings += _check_repeated(wire.payload, parse_stream(wire.stream.stream_id))
         if wire.stream.causation_id == wire.wire_id:
-            found.append(Finding("own_cause", "/stream/causation_id", "a wire cannot be its own cause"))
+            findings.append(Finding("own_cause", "/stream/causation_id", "a wire cannot be its own cause"))
         if _is_rare(wire.ts):
-            found += _check_time("/ts", wire.ts)
+            findings += _check_time("/ts", wire.ts)
         if own is not None:
-            found += own(wire, wire.payload)
-        return found
+            findings += own(wire, wire.payload)
+        return findings
 
     return broken
 
 
 def _check_repeated(payload: Payload, place: Stream) -> list[Finding]:
     found = []
-    for field, said in ((SUBJECT_FIELD[place.kind], place.subject), ("attempt", place.attempt)):
-        if said and getattr(payload, field, None) not in (None, said):
-            text = f"the stream id says {said}; the payload must say the same or nothing"
+    for field, stated in ((SUBJECT_FIELD[place.kind], place.subject), ("attempt", place.attempt)):
+        if stated and getattr(payload, field, None) not in (None, stated):
+            text = f"the stream id has {stated}; the payload must have the same value or none"
             found.append(Finding("stream_mismatch", f"/payload/{field}", text))
     return found
 
@@ -84,7 +85,7 @@ def _check_time(where: str, text: str) -> list[Finding]:
     try:
         date.fromisoformat(text[:10])
     except ValueError:
-        return [Finding("no_such_time", where, f"there is no such time as {text}")]
+        return [Finding("no_such_time", where, f"the time {text} does not exist")]
     return []
 
 
@@ -114,8 +115,8 @@ def _check_entries(wire: AnyWire, payload: TaskCreated, listed: int) -> list[Fin
         found.append(Finding("own_dependency", "/stream/parent_task_id", "a task cannot be its own parent"))
     entries = listed + (parent is not None)
     if entries > ENTRIES_LIMIT:
-        text = f"{entries} roles, capabilities, dependencies, outputs, references and parent; a wire has room for"
-        text += f" {ENTRIES_LIMIT}: name what the task asks for in a structure_ref"
+        text = f"{entries} roles, capabilities, dependencies, outputs, references and parent; a wire may have"
+        text += f" {ENTRIES_LIMIT}; put the requirements of the task into a document and name it in structure_ref"
         found.append(Finding("entries_too_many", "/payload", text))
     return found
 
@@ -124,7 +125,7 @@ def _check_retry(retry_of: int | None, attempt: int) -> list[Finding]:
     expected = attempt - 1 or None
     if retry_of == expected:
         return []
-    text = f"attempt {attempt} retries attempt {expected}" if expected else "a first attempt retries nothing"
+    text = f"attempt {attempt} retries attempt {expected}" if expected else "a first attempt has no retry_of"
     return [Finding("retry_of_mismatch", "/payload/retry_of", text)]
 
 
@@ -142,32 +143,39 @@ def _check_dependencies(task_id: str, field: str, task_ids: Sequence[str]) -> li
 def _check_complete(wire: AnyWire, payload: TaskComplete) -> list[Finding]:
     found: list[Finding] = []
     if payload.manifest_ref is not None and payload.artifact_ids:
-        text = "a manifest names every artifact; artifact_ids is empty beside it"
+        text = "the manifest lists every artifact; artifact_ids must be empty"
         found.append(Finding("manifest_and_artifacts", "/payload/artifact_ids", text))
     places = payload.unverified or ()
     in_order = all(here < after for here, after in pairwise(places))
     if not in_order or (places and payload.manifest_ref is None and places[-1] >= len(payload.artifact_ids)):
-        text = "unverified holds places of the named artifacts, in ascending order"
+        text = "unverified must have indexes of the named artifacts, in ascending order"
         found.append(Finding("no_such_artifact", "/payload/unverified", text))
     return found
+
+
+def _check_superseded(wire: AnyWire, payload: ArtifactSuperseded) -> list[Finding]:
+    if payload.by_artifact_id != parse_stream(wire.stream.stream_id).subject:
+        return []
+    text = "superseded_by must be another artifact, or absent if the next version replaces this one"
+    return [Finding("own_replacement", "/payload/by_artifact_id", text)]
 
 
 def _check_failed(wire: AnyWire, payload: TaskFailed) -> list[Finding]:
     if payload.kind in SYSTEM_FAILURES or payload.claim_id is not None:
         return []
-    return [Finding("claim_id_missing", "/payload/claim_id", "a failure that a holder reports names its claim")]
+    return [Finding("claim_id_missing", "/payload/claim_id", "a failure that a holder reports must name its claim")]
 
 
 def _check_missed(wire: AnyWire, payload: TaskClaimMissed) -> list[Finding]:
     if payload.winning_claim_id != payload.claim_id:
         return []
-    return [Finding("own_winner", "/payload/winning_claim_id", "a claim cannot be missed because of itself")]
+    return [Finding("own_winner", "/payload/winning_claim_id", "a claim cannot lose to itself")]
 
 
 def _check_gate(wire: AnyWire, payload: GateOpened) -> list[Finding]:
     if wire.stream.stream_id.startswith("workflow:") or payload.workflow_id is None:
         return []
-    text = "a gate of a workflow stands on the workflow's stream, not on a queue's"
+    text = "a gate of a workflow belongs on the workflow's stream, not on a queue's"
     return [Finding("stream_mismatch", "/payload/workflow_id", text)]
 
 
@@ -193,6 +201,7 @@ _RULES: Mapping[str, OwnRule] = dict(
         _of(TaskBlocked, _check_blocked),
         _of(TaskComplete, _check_complete),
         _of(TaskFailed, _check_failed),
+        _of(ArtifactSuperseded, _check_superseded),
         _of(GateOpened, _check_gate),
         _of(InboxSent, _check_mail),
     ]

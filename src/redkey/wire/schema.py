@@ -151,8 +151,10 @@ def _sentence(error: jsonschema_rs.ValidationError, value: Any) -> str:
     elif error.kind.name in ("anyOf", "oneOf"):
         asked = [_types(branch, error) for branch in _alternatives(error)]
         names = dict.fromkeys(json.dumps(name) for types in asked for name in types)
-        kinds = f"of type {' or '.join(names)}" if names and all(asked) else "anything that fits here"
+        kinds = f"of type {' or '.join(names)}" if names and all(asked) else "of an accepted form"
         text = f"{_short(value)} is not {kinds}"
+    elif error.kind.name == "pattern" and error.kind.as_dict()["pattern"] == r"\S":
+        text = f"{_short(value)} has no visible character"
     elif error.kind.name == "const":
         text = f"{_short(value)} is not {json.dumps(error.kind.as_dict()['expected_value'])}"
     else:

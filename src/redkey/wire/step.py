@@ -1,8 +1,7 @@
 """The envelopes between a workflow and a stateless agent (agent-protocol, seed 003), typed and checked.
 
 A *step* is one call of an agent: an input goes in, an output comes out, and the workflow writes the artifacts.
-Readers are tolerant: older forms are first brought into this one (`step_legacy`). Where artifacts may lie is
-`step_paths`'s.
+Older forms are migrated before they are read (`step_legacy`). `step_paths` checks the paths of artifacts.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Recommendation = Literal["proceed", "retry", "escalate"]
 
 
 class StepContext(msgspec.Struct, frozen=True):
-    """Where in a workflow a step stands; a feature has no id before it is scaffolded."""
+    """The place of a step in its workflow; a feature has no id before it is scaffolded."""
 
     feature_id: str | None
     workflow: str
@@ -36,14 +35,14 @@ class StepContext(msgspec.Struct, frozen=True):
 
 
 class StepTask(msgspec.Struct, frozen=True):
-    """What the agent is to do."""
+    """The work that the agent must do."""
 
     action: str
     params: dict[str, Any]
 
 
 class StepInput(msgspec.Struct, frozen=True):
-    """What a workflow hands to an agent: paths, never content, and no names of other agents."""
+    """The input of an agent: paths, never content, and no names of other agents."""
 
     context: StepContext
     paths: dict[str, str | tuple[str, ...]]
@@ -52,7 +51,7 @@ class StepInput(msgspec.Struct, frozen=True):
 
 
 class StepArtifact(msgspec.Struct, frozen=True):
-    """A whole file for the workflow to write."""
+    """A complete file that the workflow must write."""
 
     path: str
     operation: Literal["create", "update"]
@@ -60,7 +59,7 @@ class StepArtifact(msgspec.Struct, frozen=True):
 
 
 class StepOutput(msgspec.Struct, frozen=True):
-    """What an agent hands back; `success` says that it did its job, not that it found no problems."""
+    """The output of an agent; `success` means that the agent finished its work, not that it found no problems."""
 
     success: bool
     summary: str
@@ -70,19 +69,19 @@ class StepOutput(msgspec.Struct, frozen=True):
 
 
 def read_step_input(value: Any) -> StepInput:
-    """The input in a decoded JSON value of today's or an older form; WireRefused when it is none."""
+    """Read an input of the current or an older form from a decoded value; raise WireRefused if it is invalid."""
     return msgspec.convert(_read("input", value), StepInput, strict=False)
 
 
 def read_step_output(value: Any) -> StepOutput:
-    """The output in a decoded JSON value of today's or an older form; WireRefused when it is none."""
+    """Read an output of the current or an older form from a decoded value; raise WireRefused if it is invalid."""
     return msgspec.convert(_read("output", value), StepOutput, strict=False)
 
 
 def check_step(value: Any, kind: Kind | None = None) -> tuple[Kind | None, list[Finding]]:
-    """The kind of a decoded envelope and what there is to say of it; older forms are read, with warnings.
+    """Return the kind of a decoded envelope and its findings; each change to an older form is a warning.
 
-    Pointers of warnings are into the value, pointers of errors into today's form of it.
+    Pointers of warnings are into the value; pointers of errors are into its current form.
     """
     kind = kind or kind_of(value)
     if kind is None:
@@ -93,12 +92,12 @@ def check_step(value: Any, kind: Kind | None = None) -> tuple[Kind | None, list[
 
 
 def migrate(kind: Kind, value: Any) -> Migrated:
-    """Today's form of an envelope, and what was changed or lost on the way."""
+    """Convert an envelope to the current form; return it with what was changed or lost."""
     return step_legacy_input.migrate_input(value) if kind == "input" else step_legacy_output.migrate_output(value)
 
 
 def kind_of(value: Any) -> Kind | None:
-    """Whether a value is meant as an input or as an output, told by the fields it has."""
+    """Return whether a value is an input or an output, by its fields; None if that is unclear."""
     if not isinstance(value, dict):
         return None
     outward = len(value.keys() & step_legacy_output.SIGNS)
@@ -109,7 +108,7 @@ def kind_of(value: Any) -> Kind | None:
 
 
 def validate_step(value: Any, kind: Kind) -> list[Finding]:
-    """Everything wrong with a decoded envelope of today's form."""
+    """List everything wrong with a decoded envelope of the current form."""
     findings = compile_schema(f"{SCHEMAS}/{kind}.schema.json").findings(value)
     if findings:
         return findings
@@ -125,7 +124,7 @@ def _read(kind: Kind, value: Any) -> Any:
 
 
 def _input_paths(value: dict[str, Any]) -> Iterator[Finding]:
-    """An input's paths are read and never written, so one that leads out is unusual and not dangerous."""
+    """Warn of paths outside the repository; input paths are only read, so they are not errors."""
     for name, paths in value["paths"].items():
         at = pointer(["paths", name])
         if isinstance(paths, str):

@@ -1,4 +1,4 @@
-"""Older inputs of a step, brought into today's form.
+"""Migrate older inputs of a step to the current form.
 
 The mode of a dual-mode agent is `task.action`, an agent's own fields are `task.params`, file references are
 `paths`, the place in the workflow is `context`, and earlier decisions are `prior_context`.
@@ -20,7 +20,7 @@ _MODES = ("mode", "action")
 _PRIOR = ("prior_decisions", "prior_notes")
 _PATHS = ("feature_root", "spec", "index", "constitution", "checks", "check_module", "plan_context", "context_files")
 _PATH_SUFFIX = re.compile(r"_(?:path|file)(s?)$")
-# The fields by which the agents of old are known, and what they then do; the first match counts.
+# The fields that identify older agents, and their action; the first match counts.
 _ACTIONS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"force_number", "force_short_name"}), "scaffold"),
     (frozenset({"bounds", "brownfield_overrides"}), "discover"),
@@ -29,14 +29,14 @@ _ACTIONS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"artifact_type", "phase"}), "validate"),
     (frozenset({"feature_description"}), "write_spec"),
 )
-# Fields that tell an input from an output.
+# Fields that distinguish an input from an output.
 SIGNS = frozenset({*FIELDS, *_CONTEXT, *_MODES, "config"}).union(*(signs for signs, _ in _ACTIONS))
-# No older form names its workflow when it does not name its place in it at all.
+# The context of an older form that has no field of a context.
 _UNKNOWN_PLACE = {"feature_id": None, "workflow": "unknown", "iteration": 1}
 
 
 def migrate_input(value: Any) -> Migrated:
-    """Today's form of an input, whichever form it has."""
+    """Convert an input to the current form."""
     if not _is_older(value):
         return Migrated(value)
     older = _Older(value)
@@ -51,7 +51,7 @@ def migrate_input(value: Any) -> Migrated:
 
 
 def _is_older(value: Any) -> bool:
-    """Whether this is an older form whose parts have the right shape to be moved about."""
+    """Return whether this is an older form whose parts have the shapes that the migration expects."""
     if not isinstance(value, dict):
         return False
     context, paths, task = value.get("context", {}), value.get("paths", {}), value.get("task", {})
@@ -68,7 +68,7 @@ def _is_older(value: Any) -> bool:
 
 
 class _Older:
-    """An older input on its way into today's form."""
+    """The migration of one older input."""
 
     def __init__(self, value: dict[str, Any]) -> None:
         self.value = value
@@ -88,7 +88,7 @@ class _Older:
             self.params = dict(task.get("params", {}))
 
     def place(self, item: Any, *path: str) -> None:
-        """Put one field of the older form where it belongs today."""
+        """Move one field of the older form to its current place."""
         name = path[-1]
         few = isinstance(item, dict) and len(item) <= OWN_FIELDS
         if name == "config" and few:
@@ -103,9 +103,9 @@ class _Older:
                 self.put(self.params, part, "legacy_params", *path, key)
         elif name in _PRIOR:
             self.changes.note("legacy_prior_context", *path, name=name)
-            said = item if isinstance(item, list) else [item]
-            told = [line if isinstance(line, str) else orjson.dumps(line).decode() for line in said]
-            self.changes.add_lines(self.prior, told, *path)
+            entries = item if isinstance(item, list) else [item]
+            lines = [line if isinstance(line, str) else orjson.dumps(line).decode() for line in entries]
+            self.changes.add_lines(self.prior, lines, *path)
         elif (place := _path_name(name)) is not None and _is_path(item):
             self.put(self.paths, item, "legacy_paths", *path, place=place)
         else:
@@ -115,7 +115,7 @@ class _Older:
         name = path[-1]
         place = place or name
         if place in target and target[place] != item:
-            self.changes.note("legacy_lost", *path, what=f"{place} is there already with another value, which is kept")
+            self.changes.note("legacy_lost", *path, what=f"{place} exists with another value, which is kept")
             return
         target[place] = item
         self.changes.note(code, *path, name=name, place=place)
@@ -142,7 +142,7 @@ class _Older:
 
 
 def _path_name(name: str) -> str | None:
-    """Under which name of `paths` a field of this name belongs; None when its name speaks of no file."""
+    """Return the name in `paths` for a field; None if its name does not name a file."""
     if name in _PATHS:
         return name
     shorter = _PATH_SUFFIX.sub(r"\1", name)

@@ -1,7 +1,7 @@
-"""Older outputs of a step, brought into today's form.
+"""Migrate older outputs of a step to the current form.
 
 `next_recommendation` is `recommendation`; the operation `overwrite`, or none, is `update`; `result` and an
-agent's own fields are summed up in `summary` and `notes`; `state_updates` belong into the index file.
+agent's own fields are summarised in `summary` and `notes`; `state_updates` belong in the index file.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from redkey.wire.step_legacy import ARTIFACTS, OWN_FIELDS, Changes, Migrated
 from redkey.wire.step_paths import normal
 
 FIELDS = ("success", "summary", "artifacts", "notes", "recommendation")
-# Fields that tell an output from an input.
+# Fields that distinguish an output from an input.
 SIGNS = frozenset({*FIELDS, "next_recommendation", "state_updates", "result"})
 
 
 class IndexFile(msgspec.Struct, frozen=True):
-    """The workflow's index file as it stands: what `state_updates` are to be written into."""
+    """The current index file of the workflow, which receives `state_updates`."""
 
     path: str
     content: str
@@ -30,17 +30,17 @@ class IndexFile(msgspec.Struct, frozen=True):
 def migrate_output(
     value: Any, *, index: IndexFile | None = None, exists: Callable[[str], bool] = lambda path: True
 ) -> Migrated:
-    """Today's form of an output, whichever form it has.
+    """Convert an output to the current form.
 
-    `index` receives the `state_updates` of old, which are otherwise only summed up. `exists` tells whether an
-    artifact without operation is an update or a creation.
+    `index` receives the `state_updates` of older outputs; without it they are only summarised. `exists` decides whether
+    an artifact without operation is an update or a creation.
     """
     if not isinstance(value, dict) or not isinstance(value.get("notes") or [], list):
         return Migrated(value)
     if len(value) > OWN_FIELDS:
         return Migrated(value)
     older = _Older(value)
-    older.mend_artifacts(exists)
+    older.migrate_artifacts(exists)
     if "next_recommendation" in value:
         older.rename_recommendation(value["next_recommendation"])
     if "result" in value:
@@ -54,7 +54,7 @@ def migrate_output(
 
 
 class _Older:
-    """An older output on its way into today's form."""
+    """The migration of one older output."""
 
     def __init__(self, value: dict[str, Any]) -> None:
         self.value = value
@@ -62,7 +62,7 @@ class _Older:
         self.notes: list[Any] = list(value.get("notes") or [])
         self.changes = Changes()
 
-    def mend_artifacts(self, exists: Callable[[str], bool]) -> None:
+    def migrate_artifacts(self, exists: Callable[[str], bool]) -> None:
         artifacts = self.value.get("artifacts")
         if not isinstance(artifacts, list) or len(artifacts) > ARTIFACTS:
             return
@@ -83,7 +83,9 @@ class _Older:
         if self.new.setdefault("recommendation", older) == older:
             self.changes.note("legacy_recommendation", "next_recommendation")
         else:
-            self.changes.note("legacy_lost", "next_recommendation", what="recommendation says otherwise and is kept")
+            self.changes.note(
+                "legacy_lost", "next_recommendation", what="recommendation has another value, which is kept"
+            )
 
     def take_result(self, result: Any) -> None:
         if isinstance(result, str):
@@ -102,19 +104,19 @@ class _Older:
 
     def take_state_updates(self, updates: Any, index: IndexFile | None) -> None:
         if not updates:
-            self.changes.note("legacy_state_updates", "state_updates", outcome="there were none")
+            self.changes.note("legacy_state_updates", "state_updates", outcome="they were empty")
             return
         artifacts = self.new.get("artifacts", [])
         written = _find_index(artifacts, index)
         if written is not None:
-            outcome = f"{written} is among the artifacts and stands for them"
+            outcome = f"the artifact {written} already contains them"
         elif index is not None and isinstance(artifacts, list):
             content = f"{index.content.rstrip()}\n\n## State updates\n\n```json\n{_pretty(updates)}\n```\n"
-            made = {"path": index.path, "operation": "update", "content": content.lstrip()}
-            self.new["artifacts"] = [*artifacts, made]
-            outcome = f"they are appended to {index.path}"
+            artifact = {"path": index.path, "operation": "update", "content": content.lstrip()}
+            self.new["artifacts"] = [*artifacts, artifact]
+            outcome = f"they were appended to {index.path}"
         else:
-            outcome = "without that file they are summed up in the notes"
+            outcome = "without that file they were summarised in the notes"
             if isinstance(updates, dict) and len(updates) <= OWN_FIELDS:
                 for name, item in updates.items():
                     self.sum_up(name, item, "state_updates", name)
@@ -123,11 +125,11 @@ class _Older:
         self.changes.note("legacy_state_updates", "state_updates", outcome=outcome)
 
     def sum_up(self, name: str, item: Any, *path: str) -> None:
-        """Sum up a field in one note, as the seed does."""
+        """Summarise a field in one note, as seed 003 does."""
         line, is_whole = _sum_up(name, item)
         self.changes.note("legacy_notes", *path, name=name)
         if not is_whole:
-            self.changes.note("legacy_lost", *path, what="the note tells how many entries there are, not what they say")
+            self.changes.note("legacy_lost", *path, what="the note has the number of entries, not their text")
         self.changes.add_lines(self.notes, [line], *path)
 
     def finish(self) -> Migrated:
@@ -151,7 +153,7 @@ class _Older:
 
 
 def _find_index(artifacts: Any, index: IndexFile | None) -> str | None:
-    """The index file among the artifacts: the one that is given, else any file of that name."""
+    """Return the path of the index file among the artifacts: that of `index`, or any file of the usual name."""
     for artifact in artifacts if isinstance(artifacts, list) else []:
         path = artifact.get("path") if isinstance(artifact, dict) else None
         if isinstance(path, str):
@@ -162,7 +164,7 @@ def _find_index(artifacts: Any, index: IndexFile | None) -> str | None:
 
 
 def _sum_up(name: str, item: Any) -> tuple[str, bool]:
-    """A field in one line, and whether the line says all of it."""
+    """Return a field as one line, and whether the line has all of it."""
     called = name.replace("_", " ").strip()
     title = called.removesuffix(" report").capitalize()
     if isinstance(item, list) and called.endswith("s"):

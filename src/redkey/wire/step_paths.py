@@ -1,8 +1,8 @@
-"""Where a step's artifacts may lie: inside the repository, by name and on the real file system.
+"""Check that the paths of a step's artifacts are inside the repository.
 
-`path_findings` judges the text of a path alone, the same on every system. `resolve_inside` also follows the
-symlinks that are there. It speaks of the moment it was asked: who writes must write to the path it returns,
-and must not let others rearrange the repository in between.
+`path_findings` checks the text of a path, with the same result on every system. `resolve_inside` also follows symlinks
+on disk. Its result holds only for that moment: write to the path it returns, and let no other process change the
+repository in between.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from redkey.errors import Finding, WireRefused
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _DRIVE_OR_SCHEME = re.compile(r"[A-Za-z]:|[A-Za-z][A-Za-z0-9+.-]*://")
-# What a file system takes as one name.
+# The maximum length of a file name.
 _NAME_BYTES = 255
 
 PATH_RULES: dict[str, str] = {
     "path_empty": "the path names no file",
-    "path_control": "the path holds a control character",
-    "path_backslash": "the path holds a backslash, which some systems read as a slash",
+    "path_control": "the path contains a control character",
+    "path_backslash": "the path contains a backslash, which some systems read as a slash",
     "path_absolute": "the path begins at the root; write it relative to the repository",
     "path_drive": "the path begins with a drive letter or a scheme; write it relative to the repository",
-    "path_parent": "the path leads upwards with a segment of dots",
-    "path_git": "the path leads into the repository's own records (.git)",
-    "path_directory": "the path ends with a slash, so it names a directory and no file",
+    "path_parent": "the path has a segment of dots, which leads to a parent directory",
+    "path_git": "the path leads into the .git directory",
+    "path_directory": "the path ends with a slash, so it names a directory",
     "path_too_long": "a segment of the path is longer than 255 bytes",
-    "path_symlink": "a symlink on the path leads out of the repository, or nowhere",
+    "path_symlink": "a symlink on the path leads out of the repository, or is broken",
 }
 
 
 def path_findings(
     path: str, pointer: str = "", *, directory: bool = False, severity: Literal["error", "warning"] = "error"
 ) -> list[Finding]:
-    """What is wrong with the text of a path; `directory` allows a slash at its end."""
+    """List what is wrong with the text of a path; `directory` allows a slash at its end."""
     return [Finding(code, pointer, PATH_RULES[code], severity) for code in _broken(path, directory)]
 
 
 def normal(path: str) -> str:
-    """The one spelling of a path that has several: without empty segments and single dots."""
+    """Return the path without empty segments and single dots."""
     return "/".join(segment for segment in path.split("/") if segment not in ("", "."))
 
 
 def resolve_inside(root: Path, path: str) -> Path:
-    """The real place of `path` under `root`, which must exist; WireRefused when it is not inside."""
+    """Resolve `path` below `root`, which must exist; raise WireRefused if the result is not inside."""
     findings = path_findings(path)
     if findings:
         raise WireRefused(findings)
     home = root.resolve(strict=True)
     place = Path(os.path.realpath(home / normal(path)))
     inside = place.is_relative_to(home) and place != home
-    # A link that stays a link after resolving goes in a circle: nothing can be written through it.
+    # A link that remains a link after resolving is a loop, which cannot be written to.
     if not inside or place.is_symlink() or any(parent.is_symlink() for parent in place.parents):
         raise WireRefused([Finding("path_symlink", "", PATH_RULES["path_symlink"])])
     if _is_git(place.relative_to(home).parts):
@@ -68,7 +68,7 @@ def _broken(path: str, directory: bool) -> list[str]:
         "path_backslash": "\\" in path,
         "path_absolute": path.startswith("/"),
         "path_drive": any(_DRIVE_OR_SCHEME.match(text) for text in (path, *segments)),
-        # Some systems drop dots and blanks at the end of a name, so that ".. " is their "..".
+        # Some systems ignore dots and blanks at the end of a name, so ".. " means ".." there.
         "path_parent": any(len(segment) > 1 and not segment.strip(". ") for segment in segments),
         "path_git": _is_git(segments),
         "path_directory": path.endswith("/") and not directory,

@@ -1,4 +1,4 @@
-"""Times as wires write them: UTC, to the nanosecond, as whole nanoseconds since the epoch in between."""
+"""Convert between times on wires (UTC, up to nanoseconds) and whole nanoseconds since the epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def parse_time(text: str) -> int:
     return _parse_second(whole) * NANOSECONDS + int(fraction.ljust(9, "0") if fraction else 0)
 
 
-# Most times that are read and written together share few seconds: now, and the ends of new leases.
+# Times that are parsed together share few distinct seconds: now, and the ends of new leases.
 @lru_cache(maxsize=256)
 def _parse_second(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())

@@ -28,6 +28,7 @@ from redkey.wire.schema import compile_schema, uri_of
 
 MESSAGE_LIMIT = 1024
 KNOWN_VERSIONS = ("1.0", "1.1")
+WIRE_TOO_LARGE = "wire_too_large"
 
 
 _SORTED = orjson.OPT_SORT_KEYS
@@ -142,8 +143,8 @@ def too_large(message: bytes) -> list[Finding]:
     """Return the finding for canonical bytes above the limit of the ledger."""
     if len(message) <= MESSAGE_LIMIT:
         return []
-    text = f"the wire is {len(message):,} canonical bytes; the ledger takes {MESSAGE_LIMIT:,}"
-    return [Finding("wire_too_large", "", text)]
+    text = f"the wire is {len(message):,} canonical bytes; the limit of the ledger is {MESSAGE_LIMIT:,}"
+    return [Finding(WIRE_TOO_LARGE, "", text)]
 
 
 def drop_nulls(value: dict[str, Any]) -> dict[str, Any]:
@@ -174,16 +175,16 @@ def _refuse(value: dict[str, Any], kind: _Kind) -> list[Finding]:
     if value.get("wire") != VERSION:
         return _unknown(value)
     cleaned, checker = drop_nulls(value), compile_schema(kind.schema)
-    found = checker.findings(cleaned)
+    findings = checker.findings(cleaned)
     if cleaned != value:
         # An unknown field is an error even if it is null.
         unknown = [new for new in checker.findings(value) if new.code == "schema_additionalProperties"]
-        found += [new for new in unknown if new not in found]
-    if not found:
+        findings += [new for new in unknown if new not in findings]
+    if not findings:
         return kind.broken_rules(wire_from(cleaned)) or too_large(canonical(cleaned))
     with suppress(JsonRefused):  # A value that is not JSON has findings, and no size.
-        found += too_large(canonical(cleaned))
-    return found
+        findings += too_large(canonical(cleaned))
+    return findings
 
 
 def _kind(value: Any) -> str:

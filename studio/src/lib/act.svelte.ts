@@ -13,12 +13,15 @@ class Acts {
   busy = $state(false);
   #last = 0;
 
-  /** Run an action and tell how it went; what it returned, or undefined when it was refused. */
-  async run<Reply>(done: string, action: () => Promise<Reply>): Promise<Reply | undefined> {
+  /**
+   * Run an action and tell how it went; what it returned, or undefined when it was refused. Where the reply does not
+   * name the event, `event` says what it is about.
+   */
+  async run<Reply>(done: string, action: () => Promise<Reply>, event?: { type: string; id: string }): Promise<Reply | undefined> {
     this.busy = true;
     try {
       const reply = await action();
-      const eventId = (reply as { eventId?: string | null } | undefined)?.eventId ?? "";
+      const eventId = (reply as { eventId?: string | null } | undefined)?.eventId ?? (event ? await newest(event.type, event.id) : "");
       this.tell(done, { eventId });
       return reply;
     } catch (error) {
@@ -39,6 +42,12 @@ class Acts {
   close(id: number): void {
     this.notices = this.notices.filter((notice) => notice.id !== id);
   }
+}
+
+/** The id of the newest event of a type about something. */
+async function newest(type: string, id: string): Promise<string> {
+  const { items } = await session.client.ledger.query({ type, order: "desc", limit: 50 }).page();
+  return items.find((event) => event.subject.id === id)?.eventId ?? "";
 }
 
 /** What an error says, with the next step when it has one. */

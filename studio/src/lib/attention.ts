@@ -1,10 +1,11 @@
-/** What needs a person: every cause by the server's own explanation, with the action that removes it. */
+/** What needs a human: every cause by the server's own explanation, with the action that removes it. */
 import type { types } from "redkey";
 import { bareName, plural } from "./format";
 import { session } from "./session.svelte";
-import type { LiveTask, World } from "./world.svelte";
+import type { LiveTask } from "./tasks";
+import type { World } from "./world.svelte";
 
-/** One thing that needs a person. `kind` says which actions fit. */
+/** One thing that needs a human. `kind` says which actions fit. */
 export interface Concern {
   key: string;
   kind: string;
@@ -20,41 +21,43 @@ export interface Concern {
 const PASSING = new Set(["completed", "not_claimed", "all_saturated", "parallel_limit", "agents_paused", "unmet_dependency"]);
 const MOST_EXPLAINED = 25;
 
-/** Everything that needs a person now, the oldest first. */
+/** Everything that needs a human now, the oldest first. */
 export async function concerns(world: World): Promise<Concern[]> {
   const found: Concern[] = [];
   const credits = world.credits;
   const cheapest = Math.min(...Object.values(credits?.prices ?? {}).filter((price) => price > 0), 1);
   if (credits && credits.balance !== null && credits.balance < cheapest) {
-    const text = "The credits are used up: new work is refused.";
+    const text = "No credits left: new tasks are refused.";
     found.push(concern("credits", "credits", text, `${credits.used} of ${credits.granted} ${credits.unit} used`, "usage", "", ""));
   }
   for (const hook of world.webhooks.values()) {
     if (hook.state !== "parked") continue;
     const detail = hook.lastError ?? "";
-    found.push(concern(hook.webhookId, "webhook", `Nothing reaches ${hook.receiverUrl}.`, detail, "access", "", hook.lastDeliveredAt ?? ""));
+    found.push(concern(hook.webhookId, "webhook", `Webhook ${hook.receiverUrl} cannot be reached.`, detail, "access", "", hook.lastDeliveredAt ?? ""));
   }
   for (const agent of world.agents.values()) {
     if (!agent.active || agent.pause !== "start_failed") continue;
-    const text = `${world.agentName(agent.agentId)} cannot start its program: its card or command is broken.`;
-    found.push(concern(agent.agentId, "card", text, "Its runner paused it after repeated failures.", "agent", agent.agentId, agent.lastActAt));
+    const text = `${world.agentName(agent.agentId)} cannot start: its card or command is broken.`;
+    found.push(concern(agent.agentId, "card", text, "The runner paused it after repeated failures.", "agent", agent.agentId, agent.lastActAt));
   }
   for (const gate of world.gates.values()) {
     const title = gate.title || world.title(gate.taskId);
-    found.push(concern(gate.gateId, "gate", `“${title}” is done and waits for approval.`, `by ${world.agentName(gate.agentId ?? "")}`, "approval", gate.gateId, gate.openedAt));
+    found.push(concern(gate.gateId, "gate", `“${title}” is completed and needs approval.`, `by ${world.agentName(gate.agentId ?? "")}`, "approval", gate.gateId, gate.openedAt));
   }
-  const [failed, waiting] = [world.inState("failed", "blocked"), world.inState("available", "created")];
-  const explained = await Promise.all(samples(failed, waiting).map((group) => explain(world, group)));
+  const failed = world.tasks.inState(["failed", "blocked"], { most: MOST_EXPLAINED });
+  const explained = await Promise.all(samples(failed, world.tasks.each(["available", "created"])).map((group) => explain(world, group)));
   found.push(...explained.flat());
   return found.sort((a, b) => (a.since < b.since ? -1 : 1));
 }
 
-/** Failed and blocked tasks one by one; waiting tasks of one queue with the same roles stand for each other. */
-function samples(failed: LiveTask[], waiting: LiveTask[]): LiveTask[][] {
+/** Failed and blocked tasks one by one; tasks of one queue that are not claimed and need the same roles as one group. */
+function samples(failed: LiveTask[], unclaimed: Iterable<LiveTask>): LiveTask[][] {
   const groups = new Map<string, LiveTask[]>();
-  for (const task of waiting) {
+  for (const task of unclaimed) {
     const like = task.state === "created" ? task.taskId : `${task.queueId} ${task.roles.join()} ${task.workflowId}`;
-    groups.set(like, [...(groups.get(like) ?? []), task]);
+    const group = groups.get(like);
+    if (group) group.push(task);
+    else if (groups.size < MOST_EXPLAINED) groups.set(like, [task]);
   }
   return [...failed.map((task) => [task]), ...groups.values()].slice(0, MOST_EXPLAINED);
 }
@@ -79,7 +82,7 @@ async function explain(world: World, group: LiveTask[]): Promise<Concern[]> {
   });
 }
 
-/** A task that failed because one before it did: both are tried again together. */
+/** A task that failed because one before it did: both are retried together. */
 function dependency(world: World, task: LiveTask, whole: types.Task): Concern {
   const before = (whole.waitsFor ?? whole.dependsOn ?? []).find((id) => ["failed", "cancelled"].includes(world.tasks.get(id)?.state ?? "failed")) ?? "";
   const text = `“${world.title(task.taskId)}” failed: it depends on “${world.title(before)}”, which failed.`;
@@ -89,15 +92,15 @@ function dependency(world: World, task: LiveTask, whole: types.Task): Concern {
 function told(world: World, group: LiveTask[], reason: types.Reason, whole?: types.Task): [string, string] {
   const [task] = group;
   const title = `“${world.title(task?.taskId ?? "")}”`;
-  const waits = group.length === 1 ? `${title} waits` : `${plural(group.length, "task")} wait`;
+  const waits = group.length === 1 ? `${title} cannot start` : `${plural(group.length, "task")} cannot start`;
   const { next } = reason;
-  if (reason.code === "missing_role") return [`${waits}: no agent has the role ${bareName(next.roleId ?? "")}.`, "Grant it to an agent, or start a worker with it."];
+  if (reason.code === "missing_role") return [`${waits}: no agent has the role ${bareName(next.roleId ?? "")}.`, "Grant the role to an agent, or start a worker that has it."];
   if (reason.code === "queue_paused") return [`${waits}: the queue ${bareName(task?.queueId ?? "")} is paused.`, ""];
   if (reason.code === "failed") {
-    if (reason.message.includes("lease_losses")) return [`${title} failed: its agents lost their leases again and again.`, "They crash or are too slow. Look at them, then try again."];
+    if (reason.message.includes("lease_losses")) return [`${title} failed: agents lost its lease too often.`, "The agents crash or are too slow. Check them, then retry."];
     return [`${title} failed.`, whole?.failure?.reason || reason.message];
   }
-  if (reason.code === "blocked") return [`${title} is blocked and waits for an answer.`, whole?.blocker?.reason || reason.message];
+  if (reason.code === "blocked") return [`${title} is blocked and needs an answer.`, whole?.blocker?.reason || reason.message];
   if (reason.code === "no_agent_alive" || reason.code === "no_agent_active") return [`${waits}: ${reason.message}`, ""];
   return [`${waits}: ${reason.message}`, ""];
 }

@@ -28,11 +28,15 @@ export function ago(timestamp: string | null | undefined, now: number): string {
   return passed < 1500 ? "just now" : `${span(passed)} ago`;
 }
 
+// Made once, and not before it is needed: to make one takes longer than to draw a line of events.
+let clockFormat: Intl.DateTimeFormat | undefined;
+
 export function time(timestamp: string | null | undefined): string {
   if (!timestamp) return "";
   const date = new Date(timestamp);
   const today = date.toDateString() === new Date().toDateString();
-  const clock = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  clockFormat ??= new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  const clock = clockFormat.format(date);
   return today ? clock : `${date.toLocaleDateString()} ${clock}`;
 }
 
@@ -48,4 +52,12 @@ export function money(dollars: number): string {
 
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString()} ${count === 1 ? one : many}`;
+}
+
+// The words of the glossary, where they differ from those of the API.
+const STATES: Record<string, string> = { available: "ready", created: "waiting", working: "in progress" };
+
+/** The state of a task or run in words. */
+export function stateWord(state: string): string {
+  return STATES[state] ?? state.replaceAll("_", " ");
 }

@@ -3,6 +3,7 @@
  * cannot make this page act.
  */
 import { ApiError, RedKey } from "redkey";
+import { finishLogin, LoginEnded, refresh, revoke, takeAnswer, type Tokens } from "./oauth";
 
 const KEPT = "redkey.session";
 /** What a scope allows, beside itself. */
@@ -18,7 +19,13 @@ interface Kept {
   key: string;
   scopes: string[];
   workspaceId: string;
+  /** For a person: the token that renews the login, and when the access token ends. */
+  refreshToken?: string;
+  expiresAt?: number;
 }
+
+/** An access token is renewed this long before its end. */
+const EARLY_MS = 60_000;
 
 /** The address of the API: where this page is, without `/studio/`. */
 export const base = new URL("..", location.href.replace(/#.*$/, "")).href.replace(/\/$/, "");
@@ -31,16 +38,20 @@ class Session {
   code = $state(takeCode());
   /** Whether the last request reached the server. */
   online = $state(true);
+  /** What the login page answered, until it is used. */
+  answer = $state.raw(takeAnswer());
   #client: RedKey | undefined;
+  #renewal: Promise<void> | undefined;
 
   get client(): RedKey {
-    if (!this.kept) throw new Error("nobody is logged in");
+    if (!this.kept) throw new Error("You are not logged in.");
     const fetch = (...args: Parameters<typeof globalThis.fetch>) => this.#send(...args);
     this.#client ??= new RedKey({ url: base, apiKey: this.kept.key, maxRetries: 2, fetch, log: () => {} });
     return this.#client;
   }
 
-  async #send(...args: Parameters<typeof globalThis.fetch>): Promise<Response> {
+  async #send(...[input, init]: Parameters<typeof globalThis.fetch>): Promise<Response> {
+    const args: Parameters<typeof globalThis.fetch> = [input, await this.#authorized(init)];
     try {
       const reply = await fetch(...args);
       this.online = true;
@@ -48,6 +59,29 @@ class Session {
     } catch (error) {
       // A call that the page itself ended says nothing about the server.
       if (!args[1]?.signal?.aborted) this.online = false;
+      throw error;
+    }
+  }
+
+  /** The options of a request, with an access token that is good now. */
+  async #authorized(init: RequestInit | undefined): Promise<RequestInit | undefined> {
+    if (!this.kept?.refreshToken) return init;
+    if (Date.now() > (this.kept.expiresAt ?? 0) - EARLY_MS) {
+      // Requests that come together share one renewal: a refresh token is good once.
+      this.#renewal ??= this.#renew(this.kept.refreshToken).finally(() => (this.#renewal = undefined));
+      await this.#renewal;
+    }
+    const headers = new Headers(init?.headers);
+    if (this.kept) headers.set("authorization", `Bearer ${this.kept.key}`);
+    return { ...init, headers };
+  }
+
+  async #renew(token: string): Promise<void> {
+    try {
+      const tokens = await refresh(base, token);
+      if (this.kept) this.#store({ ...this.kept, ...fields(tokens) });
+    } catch (error) {
+      if (error instanceof LoginEnded) this.end("Your login has ended. Log in again.");
       throw error;
     }
   }
@@ -80,6 +114,22 @@ class Session {
     this.code = "";
   }
 
+  /** Log in with the answer of the login page. */
+  async withAnswer(): Promise<void> {
+    const said = this.answer;
+    this.answer = undefined;
+    if (!said) return;
+    const tokens = await finishLogin(base, said);
+    await this.#keep(tokens.accessToken, tokens.scopes, tokens);
+  }
+
+  /** Log out: a person's session ends on the server too. */
+  logout(): void {
+    const token = this.kept?.refreshToken;
+    if (token) void revoke(base, token).catch(() => {});
+    this.end();
+  }
+
   end(why = ""): void {
     sessionStorage.removeItem(KEPT);
     this.#client = undefined;
@@ -94,15 +144,27 @@ class Session {
     return true;
   }
 
-  async #keep(key: string, scopes: string[]): Promise<void> {
+  async #keep(key: string, scopes: string[], tokens?: Tokens): Promise<void> {
     const client = new RedKey({ url: base, apiKey: key, maxRetries: 0 });
     const workspaceId = (await client.workspaces.list({ limit: 1 }).page()).items[0]?.workspaceId ?? "";
-    const kept = { key, scopes, workspaceId };
-    sessionStorage.setItem(KEPT, JSON.stringify(kept));
     this.ended = "";
-    this.kept = kept;
+    this.#store({ key, scopes, workspaceId, ...(tokens ? fields(tokens) : {}) });
+  }
+
+  #store(kept: Kept): void {
+    sessionStorage.setItem(KEPT, JSON.stringify(kept));
+    // A renewed token is the same session: what follows it need not begin again.
+    if (this.kept && this.kept.workspaceId === kept.workspaceId) Object.assign(this.kept, kept);
+    else this.kept = kept;
   }
 }
+
+const fields = ({ accessToken, scopes, refreshToken, expiresAt }: Tokens) => ({
+  key: accessToken,
+  scopes,
+  refreshToken,
+  expiresAt,
+});
 
 function read(): Kept | undefined {
   try {

@@ -1,41 +1,15 @@
 /**
  * What the page knows of the workspace: a snapshot by the API, then every event of one stream, folded in order.
  *
- * Events come in bursts of hundreds. They are folded into plain maps, ten times a second, and `version` tells the
- * views that something changed; deep reactivity would cost more than the work itself.
+ * Events come in bursts of hundreds. They are folded into plain maps, ten times a second and for a few milliseconds at
+ * most, and `version` tells the views that something changed; deep reactivity would cost more than the work itself.
+ * A timer and not an animation frame: a tab in the background has no frames, and its events must not pile up.
  */
 import type { types } from "redkey";
 import { clock } from "./clock.svelte";
 import { shortId } from "./format";
 import { session } from "./session.svelte";
-
-/** A task as lists show it. */
-export interface LiveTask {
-  taskId: string;
-  queueId: string;
-  workflowId: string;
-  title: string;
-  state: string;
-  attempt: number;
-  roles: readonly string[];
-  agentId: string;
-  leaseExpiresAt: string;
-  since: string;
-  percent: number | undefined;
-  said: string;
-}
-
-/** One try to claim a task, in the order of the ledger. */
-export interface Attempt {
-  sequence: number;
-  at: string;
-  taskId: string;
-  agentId: string;
-  claimId: string;
-  outcome: "won" | "missed" | "rejected" | "asked";
-  winner: string;
-  reason: string;
-}
+import { Tasks, type LiveTask } from "./tasks";
 
 export const LIVE = ["created", "available", "claimed", "working", "blocked"] as const;
 const STATES: Record<string, string> = {
@@ -51,29 +25,33 @@ const STATES: Record<string, string> = {
   "task.failed": "failed",
   "task.cancelled": "cancelled",
 };
-const OUTCOMES: Record<string, Attempt["outcome"]> = {
-  "task.claim_attempted": "asked",
-  "task.claimed": "won",
-  "task.claim_missed": "missed",
-  "task.claim_rejected": "rejected",
-};
 const KEPT_EVENTS = 400;
 const KEPT_ENDED = 300;
-const KEPT_ATTEMPTS = 3000;
 /** The lists that are read again when an event says that they changed, by how the type of the event begins. */
 const LISTS = { agent: "agents", role: "roles", queue: "queues", gate: "gates", workflow: "runs", webhook: "webhooks", credits: "credits" } as const;
 type List = (typeof LISTS)[keyof typeof LISTS];
 const FOLD_MS = 100;
+/** A burst is folded for so long at a time. The rest has its turn after the views have been drawn. */
+const BUDGET_MS = 8;
+/** A list that many events change is read again only after a rest of so many times what reading it took. */
+const REST_TIMES = 10;
+/** How long each of the four readers of titles waits after one. */
+const TITLE_MS = 150;
 const RATE_SECONDS = 60;
-/** More live tasks than this are counted, not kept. */
+const THROUGHPUT_MINUTES = 10;
+const ENDED = new Set(["completed", "failed", "cancelled"]);
+/** No agent works on tasks in these states. */
+const IDLE = new Set(["created", "available", ...ENDED]);
+/** At most so many tasks are kept. Beyond it, tasks that nobody works on are left out. */
 const MOST_TASKS = 20_000;
+const MOST_FAILED = 500;
 
 export class World {
   /** Grows with every change. Views read it first. */
   version = $state(0);
   ready = $state(false);
   failure = $state("");
-  tasks = new Map<string, LiveTask>();
+  tasks = new Tasks();
   agents = new Map<string, types.Agent>();
   roles = new Map<string, types.Role>();
   queues = new Map<string, types.Queue>();
@@ -83,13 +61,18 @@ export class World {
   credits: types.Credits | undefined;
   /** The newest first. */
   events: types.Event[] = [];
-  attempts: Attempt[] = [];
   head = 0;
+  /** Whether there are more tasks than the page keeps. */
+  truncated = false;
   #ended: string[] = [];
+  /** When the page began to follow, and what happened in each queue since. */
+  #since = Date.now();
+  #pace = new Map<string, Pace>();
   #coming: types.Event[] = [];
   #frame = false;
   #rates = new Map<number, { events: number; done: number; missed: number }>();
   #again = new Map<List, ReturnType<typeof setTimeout>>();
+  #rests = new Map<List, number>();
   #wanted: string[] = [];
   #asked = new Set<string>();
   #asking = 0;
@@ -100,10 +83,11 @@ export class World {
   async start(): Promise<void> {
     const { client } = session;
     try {
-      this.head = (await client.ledger.query({ order: "desc", limit: 1 }).page()).items[0]?.sequence ?? 0;
-      await Promise.all([this.#readTasks(), ...Object.values(LISTS).map((list) => this.#read(list))]);
-      const recent = (await client.ledger.query({ order: "desc", limit: 60 }).page()).items;
-      this.events = recent.filter((event) => event.sequence <= this.head);
+      this.#since = clock.now;
+      this.events = (await client.ledger.query({ order: "desc", limit: 60 }).page()).items;
+      this.head = this.events[0]?.sequence ?? 0;
+      const lists = Object.values(LISTS).filter((list) => list !== "queues");
+      await Promise.all([this.#readTasks(), ...lists.map((list) => this.#read(list))]);
       this.ready = true;
       this.version++;
       for await (const event of client.events.follow({ after: this.head }, { signal: this.#stop.signal })) {
@@ -129,7 +113,7 @@ export class World {
   agentName(id: string): string {
     void this.version;
     const agent = this.agents.get(id);
-    return agent?.slug || agent?.name || (id ? shortId(id) : "nobody");
+    return agent?.slug || agent?.name || (id ? shortId(id) : "no agent");
   }
 
   /** The title of a task; its id until the title has been read. */
@@ -141,9 +125,19 @@ export class World {
     return shortId(id);
   }
 
-  /** The tasks in these states, the oldest change first. */
-  inState(...states: string[]): LiveTask[] {
-    return [...this.tasks.values()].filter((task) => states.includes(task.state)).sort((a, b) => (a.since < b.since ? -1 : 1));
+  /** How many tasks of a queue were completed in the last minutes that the page has seen, a minute. */
+  throughput(queueId: string, now: number): number {
+    const minute = Math.floor(now / 60_000);
+    const first = Math.max(minute - THROUGHPUT_MINUTES + 1, Math.floor(this.#since / 60_000));
+    const done = this.#pace.get(queueId)?.done;
+    let sum = 0;
+    for (let one = first; one <= minute; one++) sum += done?.get(one) ?? 0;
+    return sum / Math.max(1, (now - Math.max(first * 60_000, this.#since)) / 60_000);
+  }
+
+  /** How many claims of a queue were won and missed since the page was opened. */
+  claims(queueId: string): { won: number; missed: number } {
+    return this.#pace.get(queueId) ?? { won: 0, missed: 0 };
   }
 
   /** How much happened in each of the last seconds. */
@@ -155,32 +149,45 @@ export class World {
   /** Read a list again soon: something about it changed. */
   refresh(list: List): void {
     if (this.#again.has(list)) return;
-    const again = () => {
+    const again = async () => {
+      const begun = performance.now();
       this.#again.delete(list);
-      this.#read(list).catch((error: unknown) => session.endsWith(error));
+      try {
+        await this.#read(list);
+      } catch (error) {
+        session.endsWith(error);
+      }
+      this.#rests.set(list, (performance.now() - begun) * REST_TIMES);
     };
-    this.#again.set(list, setTimeout(again, list === "credits" ? 2000 : 250));
+    const least = list === "credits" ? 2000 : 250;
+    this.#again.set(list, setTimeout(() => void again(), Math.max(least, this.#rests.get(list) ?? 0)));
   }
 
   #take(event: types.Event): void {
     this.#coming.push(event);
+    this.#showSoon();
+  }
+
+  /** Let the views see what changed, at most ten times a second, whatever changed it. */
+  #showSoon(after = FOLD_MS): void {
     if (this.#frame) return;
     this.#frame = true;
-    // Ten times a second is live enough, and leaves the rest of each second to whoever scrolls.
-    setTimeout(() => this.#foldAll(), FOLD_MS);
+    // Ten times a second is live enough, and leaves the rest of each second to scrolling.
+    setTimeout(() => this.#foldAll(), after);
   }
 
   #foldAll(): void {
     this.#frame = false;
-    const events = this.#coming;
-    this.#coming = [];
-    for (const event of events) this.#fold(event);
+    const until = performance.now() + BUDGET_MS;
+    let count = 0;
+    while (count < this.#coming.length && (count % 16 || performance.now() < until)) this.#fold(this.#coming[count++]!);
+    const events = this.#coming.splice(0, count);
+    if (this.#coming.length) this.#showSoon(0);
     const last = events.at(-1);
     if (last) clock.heard(last.timestamp);
     // Every record may cost something where there is a limit.
-    if (typeof this.credits?.balance === "number") this.refresh("credits");
-    this.events = [...events.toReversed(), ...this.events].slice(0, KEPT_EVENTS);
-    if (this.attempts.length > KEPT_ATTEMPTS * 2) this.attempts.splice(0, this.attempts.length - KEPT_ATTEMPTS);
+    if (events.length && typeof this.credits?.balance === "number") this.refresh("credits");
+    if (events.length) this.events = [...events.slice(-KEPT_EVENTS).reverse(), ...this.events].slice(0, KEPT_EVENTS);
     this.version++;
   }
 
@@ -204,19 +211,28 @@ export class World {
   #foldTask(event: types.Event, data: Record<string, string | undefined>): void {
     const { type, timestamp } = event;
     const taskId = data["taskId"] ?? event.subject.id;
-    const outcome = OUTCOMES[type];
-    if (outcome) this.#attempt(event, outcome);
     const known = this.tasks.get(taskId);
+    if (known && type === "task.claimed") this.#paceOf(known.queueId).won++;
+    if (known && type === "task.claim_missed") this.#paceOf(known.queueId).missed++;
     if (!known && type !== "task.created" && !STATES[type]) return;
+    if (!known && this.tasks.size >= MOST_TASKS && (type === "task.created" || IDLE.has(STATES[type] ?? ""))) {
+      this.truncated = true;
+      return;
+    }
     // A new object each time: views notice a change by that.
     const task: LiveTask = known
       ? { ...known }
-      : { taskId, queueId: data["queueId"] ?? "", workflowId: data["workflowId"] ?? "", title: "", state: "created", attempt: 1, roles: (event.data["roles"] as string[] | undefined) ?? [], agentId: "", leaseExpiresAt: "", since: timestamp, percent: undefined, said: "" };
-    this.tasks.set(taskId, task);
+      : { taskId, queueId: data["queueId"] ?? "", workflowId: data["workflowId"] ?? "", title: "", state: "created", attempt: 1, roles: (event.data["roles"] as string[] | undefined) ?? [], agentId: "", leaseExpiresAt: "", since: timestamp, percent: undefined };
     if (!known && type !== "task.created") this.#want(taskId);
     const attempt = Number(event.data["attempt"] ?? task.attempt);
     // What another attempt did is over.
-    if (attempt < task.attempt) return;
+    if (attempt >= task.attempt) this.#change(task, event, data, attempt);
+    this.tasks.set(task);
+    if (ENDED.has(task.state) && task.state !== known?.state) this.#end(task);
+  }
+
+  #change(task: LiveTask, event: types.Event, data: Record<string, string | undefined>, attempt: number): void {
+    const { type, timestamp } = event;
     task.attempt = attempt;
     if (data["leaseExpiresAt"]) task.leaseExpiresAt = data["leaseExpiresAt"];
     if (type === "task.claimed") task.agentId = data["agentId"] ?? "";
@@ -225,27 +241,32 @@ export class World {
     if (!state) return;
     if (state === "available") [task.agentId, task.leaseExpiresAt, task.percent] = ["", "", undefined];
     if (state !== task.state) [task.state, task.since] = [state, timestamp];
-    if (state === "completed" || state === "failed" || state === "cancelled") this.#end(taskId);
   }
 
   /** Ended tasks leave, the oldest first. */
-  #end(taskId: string): void {
+  #end(task: LiveTask): void {
+    if (task.state === "completed" && task.queueId) {
+      const { done } = this.#paceOf(task.queueId);
+      const minute = Math.floor(Date.parse(task.since) / 60_000);
+      done.set(minute, (done.get(minute) ?? 0) + 1);
+      if (done.size > THROUGHPUT_MINUTES + 1) done.delete(done.keys().next().value ?? 0);
+    }
+    this.#leave(task.taskId);
+  }
+
+  #paceOf(queueId: string): Pace {
+    let pace = this.#pace.get(queueId);
+    if (!pace) this.#pace.set(queueId, (pace = { won: 0, missed: 0, done: new Map() }));
+    return pace;
+  }
+
+  #leave(taskId: string): void {
     this.#ended.push(taskId);
     if (this.#ended.length <= KEPT_ENDED) return;
     const gone = this.#ended.shift() ?? "";
     const task = this.tasks.get(gone);
     if (task && !LIVE.includes(task.state as never)) this.tasks.delete(gone);
     this.#asked.delete(gone);
-  }
-
-  #attempt(event: types.Event, outcome: Attempt["outcome"]): void {
-    const attempt = attemptOf(event, outcome);
-    if (outcome !== "asked") {
-      // The outcome follows its attempt at once: one line is enough.
-      const asked = this.attempts.findLastIndex((one) => one.claimId === attempt.claimId);
-      if (asked >= 0) this.attempts.splice(asked, 1);
-    }
-    this.attempts.push(attempt);
   }
 
   #count(type: string, timestamp: string): void {
@@ -259,19 +280,26 @@ export class World {
   }
 
   async #readTasks(): Promise<void> {
-    for await (const queue of session.client.queues.list({ limit: 500 })) {
-      this.queues.set(queue.queueId, queue);
-      for (const state of [...LIVE, "failed"] as const) {
-        for await (const task of session.client.tasks.list(queue.queueId, { state, limit: 500 })) {
-          this.tasks.set(task.taskId, summary(task));
-          if (this.tasks.size >= MOST_TASKS) return;
-          if (state === "failed" && this.tasks.size > 500) break;
-        }
-      }
+    await this.#read("queues");
+    for (const queueId of this.queues.keys()) {
+      await Promise.all([...LIVE, "failed"].map((state) => this.#readState(queueId, state)));
     }
+    this.tasks.sort();
     // Lists do not show leases: read those of what is held now.
-    const held = this.inState("claimed", "working").slice(0, 200);
+    const held = this.tasks.inState(["claimed", "working"], { most: 200 });
     await Promise.all(held.map((task) => this.#readTask(task.taskId)));
+  }
+
+  async #readState(queueId: string, state: string): Promise<void> {
+    let count = 0;
+    for await (const task of session.client.tasks.list(queueId, { state: state as never, limit: 500 })) {
+      if (state === "failed" && ++count > MOST_FAILED) return;
+      if (this.tasks.size >= MOST_TASKS && IDLE.has(state)) {
+        this.truncated = true;
+        return;
+      }
+      this.tasks.set(summary(task));
+    }
   }
 
   async #readTask(taskId: string): Promise<void> {
@@ -279,7 +307,7 @@ export class World {
     const known = this.tasks.get(taskId);
     const read = { ...summary(task), leaseExpiresAt: task.claim?.leaseExpiresAt ?? "" };
     // The stream may be ahead of this answer: what it said stays.
-    this.tasks.set(taskId, known ? { ...read, ...moving(known, read) } : read);
+    this.tasks.set(known ? { ...read, ...moving(known, read) } : read);
   }
 
   async #read(list: List): Promise<void> {
@@ -292,10 +320,10 @@ export class World {
     else if (list === "webhooks" && session.may("admin", "operator")) {
       this.webhooks = await all(client.webhooks.list({ kind: "all", limit: 100 }), (one) => one.webhookId);
     } else if (list === "credits") this.credits = await client.billing.credits();
-    this.version++;
+    this.#showSoon();
   }
 
-  /** Read titles that a view asked for, the newest wish first; what nobody sees any more is dropped. */
+  /** Read titles that a view asked for, the newest wish first; what is no longer in sight is dropped. */
   #want(id: string): void {
     if (this.#asked.has(id) || !id.startsWith("task_")) return;
     this.#asked.add(id);
@@ -310,8 +338,10 @@ export class World {
       try {
         const known = this.tasks.has(id);
         await this.#readTask(id);
-        if (!known) this.#end(id);
-        this.version++;
+        if (!known) this.#leave(id);
+        this.#showSoon();
+        // In a stream of new tasks, titles would be read faster than a person can read them.
+        await new Promise((resolve) => setTimeout(resolve, TITLE_MS));
       } catch (error) {
         if (session.endsWith(error)) break;
       }
@@ -320,26 +350,19 @@ export class World {
   }
 }
 
-const NOTHING = { events: 0, done: 0, missed: 0 };
-
-export function attemptOf(event: types.Event, outcome = OUTCOMES[event.type] ?? "asked"): Attempt {
-  const data = event.data as Record<string, string | undefined>;
-  return {
-    sequence: event.sequence,
-    at: event.timestamp,
-    taskId: data["taskId"] ?? event.subject.id,
-    agentId: data["agentId"] ?? "",
-    claimId: data["claimId"] ?? "",
-    outcome,
-    winner: data["winningAgentId"] ?? "",
-    reason: data["reason"] ?? "",
-  };
+/** What happened in a queue since the page was opened: claims, and tasks that were completed, by minute. */
+interface Pace {
+  won: number;
+  missed: number;
+  done: Map<number, number>;
 }
 
-function summary(task: types.TaskSummary): LiveTask {
+const NOTHING = { events: 0, done: 0, missed: 0 };
+
+export function summary(task: types.TaskSummary): LiveTask {
   const { taskId, queueId, workflowId = "", title = "", state, attempt, agentId = "" } = task;
   const held = state === "claimed" || state === "working";
-  return { taskId, queueId, workflowId, title, state, attempt, roles: task.requiredRoles, agentId: held ? agentId : "", leaseExpiresAt: "", since: task.updatedAt, percent: undefined, said: "" };
+  return { taskId, queueId, workflowId, title, state, attempt, roles: task.requiredRoles, agentId: held ? agentId : "", leaseExpiresAt: "", since: task.updatedAt, percent: task.progress?.percent ?? undefined };
 }
 
 /** What the stream knows better than an answer that may be older. */

@@ -1,4 +1,4 @@
-"""Relay intents: JSON only, with the tolerances that existing models rely on."""
+"""Relay intents: JSON only, read as leniently as existing models need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from redkey.bus.runtime.events import Peer
-from redkey.bus.runtime.intents import Invalid, LocalAnswer, MessageAgent, TaskDone, read_intent, wants_plan
+from redkey.bus.runtime.intents import InvalidIntent, LocalAnswer, MessageAgent, TaskDone, read_intent, wants_plan
 from redkey.bus.runtime.targets import read_mentions, resolve
 
 
@@ -46,7 +46,7 @@ def said(**value: Any) -> str:
         ("", LocalAnswer("")),
     ],
 )
-def test_what_output_means(output: str, intent: Any) -> None:
+def test_model_output_is_read_as_an_intent(output: str, intent: Any) -> None:
     assert read_intent(output) == intent
 
 
@@ -60,8 +60,8 @@ def test_what_output_means(output: str, intent: Any) -> None:
         {"intent": "message_agent", "dst": "a", "payload": {"input": {"text": "  "}}},
     ],
 )
-def test_an_intent_that_lacks_what_it_needs_is_invalid(value: dict[str, Any]) -> None:
-    assert isinstance(read_intent(said(**value)), Invalid)
+def test_an_intent_with_a_missing_field_is_invalid(value: dict[str, Any]) -> None:
+    assert isinstance(read_intent(said(**value)), InvalidIntent)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_an_intent_that_lacks_what_it_needs_is_invalid(value: dict[str, Any]) ->
         ("shift the thenar", False),
     ],
 )
-def test_a_plan_is_asked_for_when_a_task_is_worth_one(task: str, wanted: bool) -> None:
+def test_a_plan_is_wanted_for_tasks_with_several_steps(task: str, wanted: bool) -> None:
     assert wants_plan(task) is wanted
 
 
@@ -89,7 +89,7 @@ PEERS = [Peer("a1", "Ann"), Peer("b1", "Bob Smith"), Peer("c1"), Peer("a2", "ann
         ("**#Ann** and `#c1`.", ["a1", "c1"], []),
         ("#Ann #Ann", ["a1"], []),
         ("ask #b1, #Bob first", ["b1"], ["#Bob names no agent here; write ##Bob for the plain word"]),
-        ("#ANN?", [], ["#ANN means 2 agents: #a1, #a2"]),
+        ("#ANN?", [], ["#ANN matches 2 agents: #a1, #a2"]),
         ("#me # Ann ##24", [], ["#me is you"]),
         ("fix #24", [], ["#24 names no agent here; write ##24 for the plain word"]),
     ],
@@ -109,7 +109,7 @@ def test_mentions(text: str, targets: list[str], errors: list[str]) -> None:
         (["nobody"], {"a1"}, []),
     ],
 )
-def test_targets_are_found_by_id_or_name_within_the_frozen_set(
+def test_targets_are_found_by_id_or_name_within_the_fixed_set(
     names: list[str], allowed: set[str], found: list[str]
 ) -> None:
     assert resolve(names, PEERS, frozenset(allowed)) == found

@@ -1,4 +1,4 @@
-"""Conversation ownership: one owner, a frozen set of targets, replies first, retries bounded, loops stopped."""
+"""Conversation ownership: one owner, fixed targets, replies first, limited retries, no loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from redkey.bus import AsyncBusClient
 from redkey.bus.runtime.driver import Driver
 from redkey.bus.runtime.events import AgentsUpdated, Message, Peer
 from redkey.bus.runtime.model import CommandModel, Model
-from redkey.bus.runtime.owner import ROUNDS, Action, AskModel, Owner, Prompt, Send, Show
+from redkey.bus.runtime.owner import ROUNDS, Action, AgentRuntime, AskModelAction, ModelPrompt, SendAction, ShowAction
 from redkey.errors import BusRefused
 from tests.harness.running_bus import Running
 
@@ -27,9 +27,9 @@ def intent(dst: Any, text: str = "go", **more: Any) -> str:
 DONE = '{"intent":"task_done","summary":"all done"}'
 
 
-def owner(*peers: str) -> Owner:
+def owner(*peers: str) -> AgentRuntime:
     numbers = count(1)
-    found = Owner("me", lambda: f"c{next(numbers)}")
+    found = AgentRuntime("me", lambda: f"c{next(numbers)}")
     found.agents(AgentsUpdated("s", tuple(Peer(one) for one in ("me", *(peers or ("bob", "cid"))))))
     return found
 
@@ -42,24 +42,24 @@ def reply(src: str, conversation: str = "c1", text: str = "answer", **changes: A
     return Message(**{**fields, **changes})
 
 
-def prompts(actions: list[Action]) -> list[Prompt]:
-    return [action.prompt for action in actions if isinstance(action, AskModel)]
+def prompts(actions: list[Action]) -> list[ModelPrompt]:
+    return [action.prompt for action in actions if isinstance(action, AskModelAction)]
 
 
 def sends(actions: list[Action]) -> list[tuple[str, str, str]]:
-    return [(action.dst, action.kind, action.text) for action in actions if isinstance(action, Send)]
+    return [(action.dst, action.kind, action.text) for action in actions if isinstance(action, SendAction)]
 
 
 def shows(actions: list[Action]) -> list[str]:
-    return [action.text for action in actions if isinstance(action, Show)]
+    return [action.text for action in actions if isinstance(action, ShowAction)]
 
 
-def test_a_mention_begins_a_conversation_that_the_model_leads_to_its_end() -> None:
+def test_a_mention_begins_a_relay_that_the_model_ends() -> None:
     mine = owner()
     (prompt,) = prompts(mine.local("#bob please look"))
     assert (prompt.role, prompt.targets, prompt.wants_plan) == ("relay", (("bob", "bob"),), False)
     (sent,) = mine.output(intent("bob", "look"))
-    assert isinstance(sent, Send)
+    assert isinstance(sent, SendAction)
     assert (sent.dst, sent.kind, sent.conversation, sent.reply_to) == ("bob", "user", ("c1", "me"), None)
     (prompt,) = prompts(mine.received(reply("bob")))
     assert (prompt.text, prompt.sender, prompt.task) == ("answer", "bob", "#bob please look")
@@ -67,13 +67,13 @@ def test_a_mention_begins_a_conversation_that_the_model_leads_to_its_end() -> No
     assert mine.conversation is None
 
 
-def test_words_without_a_mention_are_for_the_model_alone() -> None:
+def test_lines_without_a_mention_go_to_the_model_only() -> None:
     mine = owner()
     assert prompts(mine.local("hello"))[0].role == "answer"
     assert shows(mine.output("hi there")) == ["hi there"]
 
 
-def test_what_is_not_json_is_an_answer_and_ends_the_relay() -> None:
+def test_output_that_is_not_json_is_an_answer_and_ends_the_relay() -> None:
     mine = owner()
     mine.local("#bob please look")
     assert shows(mine.output("I did it myself.")) == ["I did it myself."]
@@ -81,7 +81,7 @@ def test_what_is_not_json_is_an_answer_and_ends_the_relay() -> None:
     assert prompts(mine.received(reply("bob"))) == []
 
 
-def test_targets_are_frozen_when_the_conversation_begins() -> None:
+def test_targets_are_fixed_when_the_conversation_begins() -> None:
     mine = owner()
     mine.local("#bob please look")
     again = mine.output(intent(["cid"]))
@@ -102,7 +102,7 @@ def test_invalid_output_is_asked_for_again_at_most_twice() -> None:
     assert mine.conversation is None
 
 
-def test_a_plan_is_taken_once_and_only_where_one_was_asked_for() -> None:
+def test_a_plan_is_accepted_once_and_only_if_one_was_wanted() -> None:
     mine = owner()
     assert prompts(mine.local("#bob do it until it works"))[0].wants_plan
     assert shows(mine.output(intent("bob", plan=["try", "check"]))) == ["[>] try\n[ ] check"]
@@ -137,7 +137,7 @@ def test_a_user_message_is_answered_in_its_conversation_and_a_reply_never_is() -
     asked = reply("bob", "their", "help?", kind="user", conversation_owner="bob")
     mine.received(asked)
     (sent,) = mine.output("here you are")
-    assert isinstance(sent, Send)
+    assert isinstance(sent, SendAction)
     assert (sent.dst, sent.kind, sent.conversation, sent.reply_to) == ("bob", "reply", ("their", "bob"), asked)
     for kind in ("reply", "control", "system"):
         got = mine.received(reply("bob", "their", kind, kind=kind, conversation_owner="bob"))
@@ -145,7 +145,7 @@ def test_a_user_message_is_answered_in_its_conversation_and_a_reply_never_is() -
         assert sends(got) == []
 
 
-def test_a_model_that_fails_ends_what_it_was_asked_for() -> None:
+def test_a_failed_model_ends_its_relay() -> None:
     mine = owner()
     mine.local("#bob go")
     mine.local("and then?")
@@ -155,18 +155,18 @@ def test_a_model_that_fails_ends_what_it_was_asked_for() -> None:
 
 
 def ping_pong() -> list[str]:
-    """Two agents that are told to answer each other for ever."""
-    ann, bob = owner("bob"), Owner("bob", lambda: "x")
+    """Two agents that always answer each other."""
+    ann, bob = owner("bob"), AgentRuntime("bob", lambda: "x")
     said: list[str] = []
     actions: list[tuple[str, Action]] = [("ann", one) for one in ann.local("#bob never stop")]
     numbers = count(1)
     while actions:
         who, action = actions.pop(0)
         mine = ann if who == "ann" else bob
-        if isinstance(action, AskModel):
+        if isinstance(action, AskModelAction):
             output = intent("bob", "go on") if action.prompt.role == "relay" else "you go on"
             actions += [(who, one) for one in mine.output(output)]
-        elif isinstance(action, Send):
+        elif isinstance(action, SendAction):
             src = "me" if who == "ann" else "bob"
             sent = Message(
                 id=f"m{next(numbers)}", session_id="s", src=src, dst=action.dst, kind=action.kind, text=action.text,
@@ -180,14 +180,14 @@ def ping_pong() -> list[str]:
     return said
 
 
-def test_two_agents_told_to_answer_each_other_for_ever_stop_and_always_at_the_same_word() -> None:
+def test_two_agents_that_always_answer_each_other_stop_at_the_same_message() -> None:
     runs = [ping_pong() for _ in range(3)]
     assert runs[0] == runs[1] == runs[2]
     assert len(runs[0]) == 2 * ROUNDS
 
 
-def test_user_messages_that_answer_each_other_stop_at_the_chains_bound() -> None:
-    mine = Owner("me", lambda: "c", chain=4)
+def test_user_messages_that_answer_each_other_stop_at_the_limit_of_the_chain() -> None:
+    mine = AgentRuntime("me", lambda: "c", chain=4)
     answered = 0
     for number in range(10):
         parent = f"m{number - 1}" if number else None
@@ -204,7 +204,7 @@ async def _converse(home: Path, session: str, model: Model, worker: Model) -> li
     shown: list[str] = []
     ended = asyncio.Event()
 
-    def show(one: Show) -> None:
+    def show(one: ShowAction) -> None:
         shown.append(one.text)
         if one.kind == "summary":
             ended.set()
@@ -213,8 +213,8 @@ async def _converse(home: Path, session: str, model: Model, worker: Model) -> li
         await lead.join(session, "lead")
         await help.join(session, "worker", "Worker")
         numbers = count(1)
-        leading = Driver(lead, Owner("lead", lambda: f"c{next(numbers)}"), model, show)
-        working = Driver(help, Owner("worker", lambda: "w"), worker, lambda _: None)
+        leading = Driver(lead, AgentRuntime("lead", lambda: f"c{next(numbers)}"), model, show)
+        working = Driver(help, AgentRuntime("worker", lambda: "w"), worker, lambda _: None)
         tasks = [asyncio.create_task(one.run()) for one in (leading, working)]
         await leading.say("#Worker what is 6 times 7?")
         async with asyncio.timeout(30):
@@ -225,14 +225,14 @@ async def _converse(home: Path, session: str, model: Model, worker: Model) -> li
     return shown
 
 
-def _leads(prompt: Prompt) -> str:
+def _leads(prompt: ModelPrompt) -> str:
     if prompt.sender is None:
         return intent("worker", "6 * 7?")
     return orjson.dumps({"intent": "task_done", "summary": f"it is {prompt.text}"}).decode()
 
 
 def test_a_relay_on_a_real_bus_with_callables(running: Running) -> None:
-    async def worker(prompt: Prompt) -> str:
+    async def worker(prompt: ModelPrompt) -> str:
         return "42"
 
     assert asyncio.run(_converse(running.home, running.session(), _leads, worker)) == ["-> Worker: 6 * 7?", "it is 42"]
@@ -249,16 +249,16 @@ def test_a_relay_on_a_real_bus_with_a_command(running: Running) -> None:
     [
         (["/nonexistent/program"], "cannot be run"),
         ([sys.executable, "-c", "import sys; sys.exit('broken')"], "broken"),
-        ([sys.executable, "-c", "import time; time.sleep(60)"], "said nothing"),
+        ([sys.executable, "-c", "import time; time.sleep(60)"], "did not answer"),
         ([sys.executable, "-c", "print('x' * 2**21)"], "more than"),
     ],
 )
-def test_a_command_that_fails_says_how(command: list[str], message: str) -> None:
+def test_a_failing_command_gives_a_clear_error(command: list[str], message: str) -> None:
     with pytest.raises(BusRefused, match=message):
-        asyncio.run(CommandModel(command, seconds=1.0 if "sleep" in command[-1] else 30)(Prompt("answer", "hi")))
+        asyncio.run(CommandModel(command, seconds=1.0 if "sleep" in command[-1] else 30)(ModelPrompt("answer", "hi")))
 
 
-def test_a_strangers_follow_up_is_not_answered() -> None:
+def test_a_follow_up_by_another_agent_is_not_answered() -> None:
     mine = owner()
     first = reply("bob", "talk", "do it", kind="user", conversation_owner="bob")
     assert len(prompts(mine.received(first))) == 1

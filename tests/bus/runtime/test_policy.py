@@ -17,7 +17,7 @@ from redkey.bus.runtime.events import (
     payload_of,
     text_of,
 )
-from redkey.bus.runtime.relay import CHAIN_LIMIT, Policy, Relay
+from redkey.bus.runtime.relay import CHAIN_LIMIT, Relay, RelayPolicy
 
 PEERS = (Peer("zed", "Zed", True), Peer("ann", "Ann", True), Peer("bob", "Bob"))
 
@@ -30,7 +30,7 @@ def message(**changes: Any) -> Message:
     return Message(**{**fields, **changes})
 
 
-def relayed(policy: Policy, one: Message) -> list[str]:
+def relayed(policy: RelayPolicy, one: Message) -> list[str]:
     relay = Relay(policy)
     relay.handle(AgentsUpdated("s", PEERS))
     return [send.dst for send in relay.handle(MessageReceived(one))]
@@ -39,19 +39,19 @@ def relayed(policy: Policy, one: Message) -> list[str]:
 @pytest.mark.parametrize(
     ("policy", "one", "targets"),
     [
-        (Policy(), message(dst="ann"), ["ann"]),
-        (Policy(), message(dst="bob"), []),
-        (Policy(), message(), ["ann"]),
-        (Policy(leads="multiple"), message(), ["ann", "zed"]),
-        (Policy(leads="multiple"), message(src="ann"), ["zed"]),
-        (Policy(), message(src="ann"), ["zed"]),
-        (Policy(), message(kind="reply", dst="ann"), []),
-        (Policy(relay_replies=True), message(kind="reply", dst="ann"), ["ann"]),
-        (Policy(relay_replies=True), message(kind="control", dst="ann"), []),
-        (Policy(relay_replies=True), message(kind="system", dst="ann"), []),
+        (RelayPolicy(), message(dst="ann"), ["ann"]),
+        (RelayPolicy(), message(dst="bob"), []),
+        (RelayPolicy(), message(), ["ann"]),
+        (RelayPolicy(leads="multiple"), message(), ["ann", "zed"]),
+        (RelayPolicy(leads="multiple"), message(src="ann"), ["zed"]),
+        (RelayPolicy(), message(src="ann"), ["zed"]),
+        (RelayPolicy(), message(kind="reply", dst="ann"), []),
+        (RelayPolicy(relay_replies=True), message(kind="reply", dst="ann"), ["ann"]),
+        (RelayPolicy(relay_replies=True), message(kind="control", dst="ann"), []),
+        (RelayPolicy(relay_replies=True), message(kind="system", dst="ann"), []),
     ],
 )
-def test_what_is_relayed_to_whom(policy: Policy, one: Message, targets: list[str]) -> None:
+def test_which_messages_are_relayed_to_which_agents(policy: RelayPolicy, one: Message, targets: list[str]) -> None:
     assert relayed(policy, one) == targets
 
 
@@ -62,7 +62,7 @@ def test_a_relayed_message_names_its_original() -> None:
     assert (send.session_id, send.src, send.kind, send.text, send.reply_to) == ("s", "bob", "user", "hi", "m1")
 
 
-def test_before_anybody_is_known_and_after_the_end_nothing_is_relayed() -> None:
+def test_nothing_is_relayed_before_the_agents_are_known_or_after_the_end() -> None:
     relay = Relay()
     assert relay.handle(MessageReceived(message(dst="ann"))) == []
     relay.handle(AgentsUpdated("s", PEERS))
@@ -73,9 +73,9 @@ def test_before_anybody_is_known_and_after_the_end_nothing_is_relayed() -> None:
     assert relay.handle(MessageReceived(message(dst="ann"))) == []
 
 
-def test_a_chain_of_answers_ends_at_its_bound_every_time() -> None:
+def test_a_chain_of_answers_always_ends_at_its_limit() -> None:
     def ping_pong() -> int:
-        relay = Relay(Policy(relay_replies=True))
+        relay = Relay(RelayPolicy(relay_replies=True))
         relay.handle(AgentsUpdated("s", PEERS))
         count, speaker, other, parent = 0, "ann", "bob", None
         while count < 1000:
@@ -113,7 +113,7 @@ def test_a_message_gets_its_defaults() -> None:
     assert found.parent_message_id is None
 
 
-def test_payloads_are_written_as_they_are_read() -> None:
+def test_payloads_survive_writing_and_reading() -> None:
     one = message(kind="reply", parent_message_id="m0", sender_name="Bob", dst="ann")
     envelope = {"type": "message.send", "id": "m1", "ts": one.created_at, "src": "bob", "dst": "ann", "session": "s"}
     assert message_of({**envelope, "payload": payload_of(one)}) == one

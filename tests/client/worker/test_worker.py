@@ -436,17 +436,17 @@ def test_a_key_that_may_not_register_says_what_to_name(place: Place, rk: RedKey)
 
 
 def test_what_no_waiting_cures_ends_the_run(place: Place, rk: RedKey) -> None:
-    key = place.new_key("admin")
-    with RedKey(place.url, key) as mine:
+    with RedKey(place.url, place.new_key("admin")) as mine:
 
         @mine.worker(queue="podcast", lease_seconds=LEASE, agent="a")
         def handle(ctx: Context) -> None: ...
 
         running = Running(mine, 10.0)
         running.thread.start()
-        until(rk, "agent.registered")
-        shown = next(one for one in rk.keys.list(place.workspace_id) if key.startswith(one.prefix))
-        rk.keys.revoke(place.workspace_id, shown.key_id)
+        # The worker works under the key of its own agent.
+        until(rk, "agent.heartbeat")
+        [own] = (key for key in rk.keys.list(place.workspace_id) if key.agent_id)
+        rk.keys.revoke(place.workspace_id, own.key_id)
         running.thread.join(PATIENCE_SECONDS)
     assert isinstance(running.error, Unauthorized)
 

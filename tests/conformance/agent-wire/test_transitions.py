@@ -180,7 +180,8 @@ def test_a_failure_that_a_holder_reports_needs_its_hold(place: str, kind: str) -
 def test_wires_of_other_streams_move_no_attempt(place: str, event: str) -> None:
     builder, replayed = reach(place)
     before = picture(replayed)
-    assert replayed.apply(builder.wire(event)) is None
+    # A project or phase that was not created is void by its own stream.
+    assert replayed.apply(builder.wire(event)) in (None, "unknown_project", "unknown_phase")
     assert picture(replayed) == before
     attempt = replayed.attempts.get(STREAM)
     if attempt is not None:

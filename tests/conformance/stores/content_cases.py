@@ -6,7 +6,7 @@ import pytest
 
 from redkey.errors import ContentRefused, StoreMisused
 from redkey.ledger.content import body, document, ref, structure
-from redkey.ledger.ports import Content, ContentFacts
+from redkey.ledger.ports import Content, ContentFacts, SequencedStore
 from tests.conformance.stores.checker import check_topic
 from tests.conformance.stores.harness import Broken, Maker, append, new_topic, opened, spoil
 
@@ -33,7 +33,7 @@ class ContentCases:
             unit.put_content(topic, [item])
             for name in ("", "zz", item.sha256[:-2], item.sha256.upper(), "../" + item.sha256, "0" * 64):
                 assert unit.content(topic, name) is None
-                assert unit.erase_content(topic, name) is False
+                assert unit.erase_content(topic, name) == ""
 
     def test_content_under_a_wrong_hash_is_refused(self, maker: Maker) -> None:
         store = maker.open()
@@ -52,9 +52,9 @@ class ContentCases:
             unit.put_content(topic, [item, kept])
         append(store, topic, 5)
         with store.write(topic) as unit:
-            assert unit.erase_content(topic, item.sha256) is True
+            assert unit.erase_content(topic, item.sha256) == _gone(store)
             assert unit.content(topic, item.sha256) is None
-            assert unit.erase_content(topic, item.sha256) is False
+            assert unit.erase_content(topic, item.sha256) == ""
         assert store.content(topic, item.sha256) is None
         assert store.content(topic, kept.sha256) == kept
         check_topic(store, topic)
@@ -80,7 +80,7 @@ class ContentCases:
         item = body(b"e" * size)
         with store.write(topic) as unit:
             unit.put_content(topic, [item])
-            assert unit.erase_content(topic, item.sha256) is True
+            assert unit.erase_content(topic, item.sha256) == _gone(store)
         assert store.content(topic, item.sha256) is None
 
     @pytest.mark.parametrize("size", [10, 100_000])
@@ -92,7 +92,7 @@ class ContentCases:
             with store.write(topic) as unit:
                 unit.put_content(topic, [item])
         with store.write(one) as unit:
-            assert unit.erase_content(one, item.sha256) is True
+            assert unit.erase_content(one, item.sha256) == _gone(store)
         assert store.content(one, item.sha256) is None
         assert store.content(two, item.sha256) == item
 
@@ -179,3 +179,8 @@ class ContentCases:
             unit.adopt(topic, upload)
         upload.discard()
         assert store.content(topic, item.sha256) == item
+
+
+def _gone(store: SequencedStore) -> str:
+    """When erased bytes are gone from the files of a store: a database across a network cleans up later."""
+    return "later" if store.engine.startswith("PostgreSQL") else "now"

@@ -16,7 +16,7 @@ NOON = 1_800_000_000 * NANOSECONDS
 
 
 class ManualClock:
-    """A clock that stands still until it is told otherwise."""
+    """A clock that advances only when a test moves it."""
 
     def __init__(self, wall: int = NOON, monotonic: int = 5 * NANOSECONDS) -> None:
         self._wall, self._monotonic = wall, monotonic
@@ -33,7 +33,7 @@ class ManualClock:
         self._monotonic += nanoseconds
 
     def step(self, nanoseconds: int) -> None:
-        """Somebody sets the wall clock."""
+        """Set the wall clock."""
         self._wall += nanoseconds
 
 

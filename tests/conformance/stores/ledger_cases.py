@@ -209,6 +209,27 @@ class LedgerCases:
         assert store.find(topic, "wire_unknown") is None
         assert store.find(other, entry(4).wire_id) is None
 
+    def test_wire_ids_are_found_by_their_beginning_in_their_topic_only(self, maker: Maker) -> None:
+        store = maker.open()
+        topic, other = new_topic(store), new_topic(store)
+        append(store, topic, 600)
+        append(store, other, 3)
+        ids = [entry(number).wire_id for number in range(1, 601)]
+        # Of the index, of the block that is not complete, and of both.
+        for beginning in (ids[6], ids[6][:15], ids[598], ids[598][:15], ids[0][:13], "wire_"):
+            there = [wire_id for wire_id in sorted(ids) if wire_id.startswith(beginning)]
+            assert list(store.wire_ids(topic, beginning, 1000)) == there
+            assert list(store.wire_ids(topic, beginning, 3)) == there[:3]
+        assert list(store.wire_ids(other, "wire_")) == ids[:3]
+        assert not store.wire_ids(other, ids[3])
+        assert not store.wire_ids("1.0.9999", "wire_")
+        for beginning in ("wire_%", "wire__", "wire_*", "", "WIRE_"):
+            assert list(store.wire_ids(topic, beginning, 2)) == ([] if beginning else sorted(ids)[:2])
+        with store.write(topic) as unit:
+            unit.append(topic, [entry(700), entry(1)], 600)
+            assert list(unit.wire_ids(topic, entry(700).wire_id[:20])) == [entry(700).wire_id]
+        assert list(store.wire_ids(topic, entry(1).wire_id)) == [ids[0]]
+
     def test_a_second_copy_of_a_wire_is_kept_and_the_first_is_found(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)

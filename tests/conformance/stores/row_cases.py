@@ -31,6 +31,19 @@ class RowCases:
         assert not store.rows(topic, "task", "closed")
         assert keys(store.rows(topic, "agent", "open")) == ["t1"]
 
+    def test_the_rows_of_a_list_are_counted(self, maker: Maker) -> None:
+        store = maker.open()
+        topic, other = new_topic(store), new_topic(store)
+        with store.write(topic) as unit:
+            unit.put_rows(topic, [Row("task", f"t{n}", b"{}", "open" if n else "done", n) for n in range(4)])
+            unit.put_rows(topic, [Row("agent", "t1", b"{}", "open", 1), Row("task", "none", b"{}")])
+        with store.write(topic) as unit:
+            unit.put_rows(topic, [Row("task", "t1", b"{}", "done", 1)])
+            unit.delete_rows(topic, "task", ["t2"])
+            assert unit.count_rows(topic, "task", "open") == 1
+        assert [store.count_rows(topic, "task", name) for name in ("open", "done", "", "never")] == [1, 2, 0, 0]
+        assert store.count_rows(other, "task", "open") == 0
+
     def test_places_that_are_shared_are_paged_by_key(self, maker: Maker) -> None:
         store = maker.open()
         topic = new_topic(store)

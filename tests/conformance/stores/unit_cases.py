@@ -240,7 +240,7 @@ class UnitCases:
                 unit.put_due(two, at and NOON + at * NANOSECONDS)
             assert two in store.due(NOON + 20 * NANOSECONDS, 9), found
         assert store.due(NOON + 14 * NANOSECONDS, 9) == [three]
-        # What has passed gives way to what is told.
+        # A past time is replaced by the new one.
         clock.pass_time(60 * NANOSECONDS)
         with store.write(two) as unit:
             unit.put_due(two, NOON + 90 * NANOSECONDS)

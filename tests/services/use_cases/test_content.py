@@ -38,7 +38,7 @@ def test_a_body_comes_back_as_it_was_put(tmp_path: Path, data: bytes) -> None:
     with_callers(tmp_path, test)
 
 
-def test_a_body_with_another_hash_than_promised_is_not_kept(tmp_path: Path) -> None:
+def test_a_body_with_a_wrong_hash_is_not_stored(tmp_path: Path) -> None:
     async def test(callers: Callers) -> None:
         with pytest.raises(Refused) as failed:
             await callers.call(put_content, in_chunks(LARGE), PutQuery(sha256="0" * 64))
@@ -51,7 +51,7 @@ def test_a_body_with_another_hash_than_promised_is_not_kept(tmp_path: Path) -> N
     assert not list((tmp_path / "content" / "incoming").iterdir())
 
 
-def test_a_body_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+def test_an_incomplete_body_is_not_stored(tmp_path: Path) -> None:
     async def test(callers: Callers) -> None:
         with pytest.raises(ConnectionResetError):
             await callers.call(put_content, broken_off(LARGE), PutQuery())

@@ -26,12 +26,12 @@ from redkey.services.use_cases.definitions import (
 from redkey.shapes.definitions import (
     Definition,
     DefinitionQuery,
+    DefinitionsQuery,
     DraftChange,
     NewDefinition,
     NewVersion,
     PlanBody,
 )
-from redkey.shapes.fields import PageQuery
 from tests.harness.callers import Callers, with_callers
 from tests.harness.runs import plan_of, step
 
@@ -74,33 +74,40 @@ async def refused(answer: Awaitable[Any]) -> tuple[int, str]:
     return error.value.status, error.value.code
 
 
-def renamed(name: str, revision: int | None = None) -> DraftChange:
+def renamed(name: str, revision: int = 1) -> DraftChange:
     return DraftChange(plan={"name": name}, revision=revision)
 
 
-def test_a_change_that_was_overtaken_is_made_again_and_loses_nothing(tmp_path: Path) -> None:
-    async def test(callers: Callers) -> None:
-        key = await created(callers)
-
-        async def other() -> None:
-            await callers.call(change_definition, key, DraftChange(plan={"description": "Theirs."}))
-
-        caller = overtaken(callers, other)
-        draft = await callers.call(change_definition, key, renamed("ours"), caller=caller)
-        assert (draft.revision, draft.name) == (3, "ours")
-        plan = (await shown(callers, key)).plan
-        assert plan == {**PLAN, "name": "ours", "description": "Theirs."}
-
-    with_callers(tmp_path, test)
-
-
-def test_a_change_of_one_revision_is_refused_when_it_was_overtaken(tmp_path: Path) -> None:
+def test_a_change_that_was_overtaken_is_refused_and_loses_nothing(tmp_path: Path) -> None:
     async def test(callers: Callers) -> None:
         key = await created(callers)
         caller = overtaken(callers, lambda: callers.call(change_definition, key, renamed("theirs")))
         answer = callers.call(change_definition, key, renamed("ours", 1), caller=caller)
         assert await refused(answer) == (409, "draft_changed")
         assert (await shown(callers, key)).name == "theirs"
+        draft = await callers.call(change_definition, key, DraftChange(plan={"description": "Ours."}, revision=2))
+        assert (draft.revision, (await shown(callers, key)).plan) == (
+            3,
+            {**PLAN, "name": "theirs", "description": "Ours."},
+        )
+
+    with_callers(tmp_path, test)
+
+
+@pytest.mark.parametrize("begun_again", [False, True])
+def test_a_change_of_a_draft_that_was_published_meanwhile_is_refused(tmp_path: Path, begun_again: bool) -> None:
+    async def test(callers: Callers) -> None:
+        key = await created(callers)
+
+        async def publish() -> None:
+            await callers.call(publish_definition, key)
+            if begun_again:
+                # The draft of the next version, at revision 1 too.
+                await callers.call(create_version, key, NewVersion())
+
+        answer = callers.call(change_definition, key, renamed("ours"), caller=overtaken(callers, publish))
+        assert await refused(answer) == (409, "draft_changed" if begun_again else "no_draft")
+        assert (await shown(callers, key)).name == "a-plan"
 
     with_callers(tmp_path, test)
 
@@ -164,8 +171,8 @@ def test_drafts_and_published_definitions_are_listed_by_id(tmp_path: Path) -> No
     async def test(callers: Callers) -> None:
         keys = sorted([await created(callers) for _ in range(3)])
         await callers.call(publish_definition, keys[1])
-        first = await callers.call(list_definitions, PageQuery(limit=2))
-        rest = await callers.call(list_definitions, PageQuery(limit=2, after=first.next))
+        first = await callers.call(list_definitions, DefinitionsQuery(limit=2))
+        rest = await callers.call(list_definitions, DefinitionsQuery(limit=2, after=first.next))
         items = [*first.items, *rest.items]
         assert ([one.definition_id for one in items], rest.next) == (keys, None)
         assert [(one.status, one.version, one.draft_version) for one in items] == [

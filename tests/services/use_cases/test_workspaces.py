@@ -27,7 +27,7 @@ from redkey.services.workspaces import topic_of, workspaces
 from redkey.shapes.fields import PageQuery
 from redkey.shapes.policies import NewRules, PolicyPatch
 from redkey.shapes.roles import NewRole
-from redkey.shapes.workspaces import CreatedWorkspace, NewKey, NewWorkspace
+from redkey.shapes.workspaces import CreatedWorkspace, NewKey, NewWorkspace, WorkspaceFilter
 from tests.harness.callers import Callers, with_callers
 from tests.harness.desk import ref_of
 
@@ -64,7 +64,7 @@ def test_a_workspace_begins_with_a_key_a_policy_and_a_checkpoint(tmp_path: Path)
         ((size, _),) = callers.store.checkpoints(topic, 1)
         assert size == callers.store.head(topic).sequence
         admin = caller_of(callers, made.api_key)
-        own = await callers.call(list_workspaces, PageQuery(), caller=admin)
+        own = await callers.call(list_workspaces, WorkspaceFilter(), caller=admin)
         assert [(one.workspace_id, one.name) for one in own.items] == [(made.workspace_id, "Podcast")]
         keys = await callers.call(list_keys, made.workspace_id, PageQuery(), caller=admin)
         assert [(one.key_id, one.scopes, one.name, one.revoked_at) for one in keys.items] == [
@@ -92,11 +92,11 @@ def test_operators_page_through_all_workspaces_and_others_see_their_own(tmp_path
         ids = [callers.workspace_id, *[(await begin(callers)).workspace_id for _ in range(2)]]
         operator, found, after = callers.caller("operator"), [], ""
         while after is not None:
-            page = await callers.call(list_workspaces, PageQuery(limit=2, after=after), caller=operator)
+            page = await callers.call(list_workspaces, WorkspaceFilter(limit=2, after=after), caller=operator)
             found += [one.workspace_id for one in page.items]
             after = page.next
         assert found == ids
-        own = await callers.call(list_workspaces, PageQuery())
+        own = await callers.call(list_workspaces, WorkspaceFilter())
         assert [one.workspace_id for one in own.items] == [callers.workspace_id]
 
     with_callers(tmp_path, test)

@@ -65,7 +65,7 @@ def test_a_full_disk_fails_the_unit_and_the_store_goes_on_when_there_is_space(tm
                 try:
                     unit.read(topic)
                 except StoreFull:
-                    # Somebody who catches the failure inside the unit still cannot commit what is left of it.
+                    # Catching the failure inside the unit does not make the rest of it committable.
                     if not caught:
                         raise
 
@@ -266,7 +266,7 @@ def test_a_real_full_disk_is_told_and_survived(tmp_path: Path) -> None:
     if not command:
         pytest.skip("no mount namespaces here")
     (tmp_path / "disk").mkdir()
-    # A file that takes space away stands on the disk until it is deleted, because not everybody may remount.
+    # A file takes the space until it is deleted, because mounting needs rights.
     script = (
         'mount -t tmpfs -o size=5m,mode=0700 none "$0" && head -c 4194304 /dev/zero > "$0/ballast" && '
         f'exec {sys.executable} -c "$1" "$0/data" 200'

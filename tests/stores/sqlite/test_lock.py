@@ -104,7 +104,7 @@ def test_a_lock_is_closed_while_another_process_has_it(tmp_path: Path) -> None:
 
 
 def test_a_lock_given_back_by_another_thread_is_not_given_back_twice(tmp_path: Path) -> None:
-    """A held lock may be released by whoever looked whether it can be had; the unit that follows keeps its own."""
+    """A caller that only checked for the lock may release it; the unit that follows keeps its own."""
     ours = WriterLock(tmp_path)
     ours.hold()
     ours.hold(0.01)

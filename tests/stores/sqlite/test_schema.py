@@ -91,6 +91,7 @@ def test_a_migration_that_fails_leaves_the_format_before_it(tmp_path: Path) -> N
 def test_every_statement_is_valid_and_used() -> None:
     package = resources.files(schema.__name__.rpartition(".")[0])
     code = "".join(file.read_text() for file in package.iterdir() if file.name.endswith(".py"))
+    code += resources.files("redkey.stores").joinpath("sql_queries.py").read_text()
     with database() as connection:
         migrate(connection)
         for name, sql in SQL.items():

@@ -1,9 +1,15 @@
 // Written by `python -m tools.typescript` from the OpenAPI document; `make verify` proves it current.
 
-/** One page of a list; `next` is the cursor of the page that follows, null when there is none. */
+/** One page of a list; `next` is the cursor of the next page, null if there is none. */
 export interface Page<Item> {
   items: Item[];
   next?: string | null;
+}
+
+/** A request that has its place in the order, told to a caller that does not wait for what it did. */
+export interface Accepted {
+  status: "accepted";
+  eventId: string;
 }
 
 /** An access token. */
@@ -12,23 +18,25 @@ export interface AccessToken {
   token_type: "Bearer";
   expires_in: number;
   scope: string;
+  refresh_token?: string | null;
 }
 
-/** How the receiver confirms a message: by itself, by its application, or not at all; and how long it has. */
+/** How a message is confirmed: by the client, by the application, or not at all; and within what time. */
 export interface Ack {
   mode?: string | null;
   timeout_ms?: number | null;
 }
 
-/** Something that is allowed and probably not meant. */
+/** Something that is allowed but probably a mistake. */
 export interface Advice {
   code: string;
   pointer: string;
   message: string;
 }
 
-/** An agent: what its card says, which is data from a stranger, and what the ledger knows. */
+/** An agent: what its card says, which is unverified data, and what the ledger knows. */
 export interface Agent {
+  id?: string;
   agentId: string;
   slug: string;
   active: boolean;
@@ -62,8 +70,9 @@ export interface Agent {
   erased?: boolean;
 }
 
-/** A heartbeat, how much work the agent can take and has, and whether it claims nothing for a while. */
+/** A heartbeat: how much work the agent can take and has, and whether it pauses. */
 export interface AgentBeat {
+  extensions?: Record<string, unknown> | null;
   capacity?: number | null;
   inUse?: number | null;
   pause?: "cost_cap" | "none" | "start_failed" | "usage_limit" | null;
@@ -71,7 +80,7 @@ export interface AgentBeat {
   account?: string;
 }
 
-/** The heartbeat was received; only one that changes something is an event. */
+/** The heartbeat was received; an event is written only if something changed. */
 export interface AgentHeard {
   agentId: string;
   status: "alive";
@@ -80,6 +89,7 @@ export interface AgentHeard {
 
 /** What to change; a new card replaces the old one and its capabilities. */
 export interface AgentPatch {
+  extensions?: Record<string, unknown> | null;
   slug?: string;
   agentCard?: Record<string, unknown> | null;
   framework?: string | null;
@@ -88,33 +98,37 @@ export interface AgentPatch {
   active?: boolean | null;
 }
 
-/** An Agent Card, given or to be fetched. What it says is kept as data; the agent's id is never the card's. */
+/** An Agent Card, in the request or at a URL. Its content is stored as data; the agent's id never comes from it. */
 export interface AgentRegistration {
+  extensions?: Record<string, unknown> | null;
   agentCard?: Record<string, unknown> | null;
   agentCardUrl?: string;
   framework?: string;
   eligibleRoles?: string[];
   issueKey?: boolean;
   workspaceId?: string;
+  slot?: string;
 }
 
-/** Who vouches for the card: the id of a pinned key that signed it, or an admin. */
+/** Who vouches for the card: the id of the pinned key that signed it, or an admin. */
 export interface AgentVerification {
   status: string;
   keyId?: string;
 }
 
-/** What lifts a block. */
+/** The answer that ends a block. */
 export interface Answer {
+  extensions?: Record<string, unknown> | null;
   answer?: string;
 }
 
-/** A note that goes with the approval. */
+/** A note for the approval. */
 export interface Approval {
+  extensions?: Record<string, unknown> | null;
   note?: string;
 }
 
-/** Who approves a completion beside the admins: keys, agents or roles; never the worker. */
+/** Who may approve a completion, besides admins: keys, agents or roles; never the worker. */
 export interface ApprovalGate {
   approvers?: string[];
   deadlineSeconds?: number | null;
@@ -123,6 +137,7 @@ export interface ApprovalGate {
 
 /** An artifact of the current attempt; `sha256` is that of its bytes. */
 export interface Artifact {
+  id?: string;
   artifactId: string;
   name: string;
   version: number;
@@ -135,7 +150,7 @@ export interface Artifact {
   unverified?: boolean;
 }
 
-/** Where the artifact stands. */
+/** The artifact that was added. */
 export interface ArtifactAdded {
   artifactId: string;
   eventId: string;
@@ -149,12 +164,12 @@ export interface ArtifactAdded {
 /** An artifact, by its id. */
 export interface ArtifactPart {
   kind: "artifact_ref";
-  mediaType?: string | null;
+  media_type?: string | null;
   name?: string | null;
-  artifactId: string;
+  artifact_id: string;
 }
 
-/** The work that comes with a claim: what never changes about a task, so that the same claim is told alike. */
+/** The task that comes with a claim: only what never changes, so that a repeated claim gets the same reply. */
 export interface Assignment {
   taskId: string;
   queueId: string;
@@ -171,8 +186,10 @@ export interface Assignment {
   requiredRoles: string[];
   requiredCapabilities: string[];
   priority: string;
+  correlationId?: string;
   parentTaskId?: string;
   referenceTaskIds?: string[];
+  extensions?: Record<string, unknown> | null;
   expectedInputs?: string[];
   outputContract?: Record<string, unknown> | null;
   upstream?: Upstream[];
@@ -184,7 +201,7 @@ export interface Assignment {
   erased?: boolean;
 }
 
-/** How an agent asks its callers to authenticate. */
+/** How callers must authenticate to an agent, from its card. */
 export interface AuthRequirement {
   name: string;
   type?: string;
@@ -192,6 +209,7 @@ export interface AuthRequirement {
 
 /** One completion of a batch. */
 export interface BatchedCompletion {
+  extensions?: Record<string, unknown> | null;
   output?: unknown;
   artifacts?: NewArtifact[];
   summary?: string;
@@ -205,15 +223,16 @@ export interface BatchedCompletion {
   claimId: string;
 }
 
-/** What stands in the way, and who or what could lift it. */
+/** What blocks the work, and who or what could resolve it. */
 export interface BlockReport {
+  extensions?: Record<string, unknown> | null;
   reason: string;
   blockerType: "ambiguity" | "auth" | "dependency" | "resource" | "spec_gap" | "tool_failure" | "verification_fail";
   suggestedResolution?: string;
   dependsOn?: string[];
 }
 
-/** Why a task stands still, in the words of the agent that met it. */
+/** Why a task is blocked, as its holder reported. */
 export interface Blocker {
   blockerType: string;
   reason?: string;
@@ -231,7 +250,7 @@ export interface BusAgent {
   online: boolean;
 }
 
-/** What may be changed of an agent; what is absent stays. */
+/** The fields of an agent that may be changed; absent fields stay. */
 export interface BusAgentChange {
   name?: string | null;
   lead?: boolean | null;
@@ -243,7 +262,7 @@ export interface BusAgentOrder {
   agent_ids: string[];
 }
 
-/** How far a message has come to one agent. */
+/** The state of a message for one agent. */
 export interface BusDelivery {
   agent_id: string;
   state: "acknowledged" | "delivered" | "waiting";
@@ -265,20 +284,20 @@ export interface BusHealth {
   status: "ok";
 }
 
-/** Whether a session is told what is recorded in its workspace. */
+/** Whether a session receives the events of its workspace. */
 export interface BusLedger {
   bound: boolean;
   workspace_id: string;
 }
 
-/** What became of a message that was recorded. */
+/** The inbox message that a recorded message became. */
 export interface BusMail {
   message_id: string;
   to: string;
   event_id: string;
 }
 
-/** A message. `deliveries` is there when one message is read, `seq` when it waits for an agent. */
+/** A message. `deliveries` is present when one message is read, `seq` when it waits for an agent. */
 export interface BusMessage {
   id: string;
   session_id: string;
@@ -297,15 +316,16 @@ export interface BusMessage {
   seq?: number;
 }
 
-/** Who has taken a message. */
+/** Which agent confirms a message. */
 export interface BusMessageTaken {
   agent_id: string;
 }
 
-/** Who gets the message in the inbox: an agent, a role or human. Without `to` it is the receiver on the bus. */
+/** Whose inbox gets the message: an agent, a role or human. Without `to` it is the receiver on the bus. */
 export interface BusRecording {
   to?: string | null;
   priority?: number;
+  extensions?: Record<string, unknown> | null;
 }
 
 /** A session. */
@@ -330,7 +350,7 @@ export interface BusSessionEvent {
   session: BusSession | null;
 }
 
-/** A signed head of the workspace's log: how many records, and the root over them. `note` is what was signed. `keys` are the log's verifier keys, to be handed on by a way you trust: a key that comes with a receipt proves nothing. */
+/** A signed head of the workspace's log: the number of records and their root. `note` is the signed text. `keys` are the log's verifier keys. Pass them to others by a way you trust: a key that comes with a receipt proves nothing. */
 export interface Checkpoint {
   origin: string;
   size: number;
@@ -339,7 +359,7 @@ export interface Checkpoint {
   keys: string[];
 }
 
-/** What became of a claim. */
+/** The result of an act on a claim. */
 export interface ClaimChanged {
   status: "started" | "released" | "blocked" | "planned" | "completed" | "failed";
   taskId: string;
@@ -347,7 +367,7 @@ export interface ClaimChanged {
   eventId: string;
 }
 
-/** A claim that has ended; `next` is the claim that was asked for with it. */
+/** A claim that has ended; `next` is the outcome of the claim that was requested with it. */
 export interface ClaimEnded {
   status: "started" | "released" | "blocked" | "planned" | "completed" | "failed";
   taskId: string;
@@ -360,6 +380,7 @@ export interface ClaimEnded {
 
 /** One claim and its outcome. */
 export interface ClaimHistoryItem {
+  id?: string;
   taskId: string;
   claimId: string;
   status: "claimed" | "missed" | "rejected";
@@ -373,14 +394,15 @@ export interface ClaimHistoryItem {
   sequence: number;
 }
 
-/** The claim that a busy worker asks for together with the end of the one before. */
+/** The next claim of a busy worker, requested together with the end of the current one. */
 export interface ClaimNext {
   queueId: string;
   leaseSeconds?: number | null;
 }
 
-/** An agent asks for the next tasks of a queue that it may claim. */
+/** An agent's claim on the next tasks of a queue that it may claim. */
 export interface ClaimNextRequest {
+  extensions?: Record<string, unknown> | null;
   agentId: string;
   leaseSeconds?: number | null;
   count?: number | null;
@@ -388,26 +410,27 @@ export interface ClaimNextRequest {
   idempotencyKey?: string | null;
 }
 
-/** An agent asks for a task. */
+/** An agent's claim on a task. */
 export interface ClaimRequest {
+  extensions?: Record<string, unknown> | null;
   agentId: string;
   leaseSeconds?: number | null;
   withTask?: boolean;
   idempotencyKey?: string | null;
 }
 
-/** What became of one claim of a batch: it was completed, or there is a problem with it. */
+/** The result for one claim of a batch: it was completed, or there is a problem with it. */
 export interface ClaimResult {
   claim?: ClaimEnded | null;
   problem?: Problem | null;
 }
 
-/** What became of each claim, in the order of the request. */
+/** The result for each claim, in the order of the request. */
 export interface ClaimResults {
   items: ClaimResult[];
 }
 
-/** What the task has cost so far, and what the caps of the workspace leave. Stop when a cap is reached. */
+/** The cost of the task so far, and what the caps of the workspace leave. Stop when a cap is reached. */
 export interface ClaimSpending {
   taskId: string;
   claimId: string;
@@ -417,7 +440,7 @@ export interface ClaimSpending {
   eventId?: string;
 }
 
-/** The task is this agent's until the lease expires. `task` comes when asked for, and always with claim-next; without it, `upstream` and `results` are what the tasks before this one brought. */
+/** The task belongs to this agent until the lease expires. `task` is included on request, and always by claim-next; without it, `upstream` and `results` are the outputs of the tasks that this one depends on. */
 export interface Claimed {
   status: "claimed";
   taskId: string;
@@ -431,8 +454,18 @@ export interface Claimed {
   claims?: Claimed[] | null;
 }
 
-/** What was done. Required outputs must have ready artifacts; the server checks that itself, and names them beside those in `artifactIds`. Without `artifactIds` every ready artifact is named; more than four go by a manifest. `artifacts` are added with the completion. A required output without one is taken from the field of its name in `output`. */
+/** A client that registers itself (RFC 7591); other fields are ignored. */
+export interface ClientMetadata {
+  redirect_uris: string[];
+  client_name?: string;
+  token_endpoint_auth_method?: string;
+  grant_types?: string[];
+  response_types?: string[];
+}
+
+/** The result of the work. Required outputs must have ready artifacts; the server checks that and names them beside those in `artifactIds`. Without `artifactIds` every ready artifact is named; more than four go into a manifest. `artifacts` are added with the completion. A required output without an artifact is taken from the field of the same name in `output`. */
 export interface Completion {
+  extensions?: Record<string, unknown> | null;
   output?: unknown;
   artifacts?: NewArtifact[];
   summary?: string;
@@ -450,7 +483,7 @@ export interface Completions {
   claims: BatchedCompletion[];
 }
 
-/** Where the tasks of a context stand, in the words of the seed's project fold. */
+/** The states of the tasks of a context, with the field names of the seed's project fold. */
 export interface ContextState {
   contextId: string;
   taskCount: number;
@@ -472,7 +505,7 @@ export interface Counts {
   open: number;
 }
 
-/** A new key; `apiKey` is shown here and never again. */
+/** A new key; `apiKey` is shown only here. */
 export interface CreatedKey {
   keyId: string;
   apiKey: string;
@@ -497,23 +530,25 @@ export interface CreatedRole {
   eventId: string;
 }
 
-/** A new task and where it stands. */
+/** A new task and its state. */
 export interface CreatedTask {
+  id?: string;
+  status: string;
+  state?: string;
   taskId: string;
   queueId: string;
-  status: string;
   eventId: string;
   warnings?: Advice[];
 }
 
-/** A new webhook. Its secret signs what it gets, and is shown this once. */
+/** A new webhook. Its secret signs what it receives, and is shown only here. */
 export interface CreatedWebhook {
   webhookId: string;
   secret: string;
   eventId: string;
 }
 
-/** A workspace that was begun, and its first key (scope admin), which is shown here and never again. */
+/** A new workspace and its first key (scope admin), which is shown only here. */
 export interface CreatedWorkspace {
   workspaceId: string;
   keyId: string;
@@ -521,7 +556,7 @@ export interface CreatedWorkspace {
   eventId: string;
 }
 
-/** What may be spent. Before the first grant nothing is limited, and there is no balance. */
+/** What may be spent. Before the first grant there is no limit and no balance. */
 export interface Credits {
   granted: number;
   used: number;
@@ -531,8 +566,9 @@ export interface Credits {
   ledgerFees: LedgerFees;
 }
 
-/** Credits for a workspace, the caller's own when none is named. */
+/** Credits for a workspace; without `workspaceId`, for the caller's own. */
 export interface CreditsGrant {
+  extensions?: Record<string, unknown> | null;
   amount: number;
   unit?: string;
   workspaceId?: string | null;
@@ -550,23 +586,25 @@ export interface CreditsGranted {
 /** Small JSON. */
 export interface DataPart {
   kind: "data";
-  mediaType?: string | null;
+  media_type?: string | null;
   name?: string | null;
   data: unknown;
 }
 
-/** The agent may claim nothing more. */
+/** The agent is deactivated and claims nothing more; an event is written only if it was active. */
 export interface DeactivatedAgent {
   agentId: string;
-  eventId: string;
+  eventId?: string;
   status: "deactivated";
 }
 
-/** A definition with its published plan and its draft, apart. `plan` is one of them: that of the version asked for, else the draft's, else the published one; `shownVersion` says which. */
+/** A definition with its published plan and its draft. `plan` is the plan of the requested version, else the draft's, else the published one; `shownVersion` says which. */
 export interface Definition {
+  id?: string;
+  status: "draft" | "published";
+  state?: "draft" | "published";
   definitionId: string;
   name?: string;
-  status: "draft" | "published";
   version?: number | null;
   draftVersion?: number | null;
   erased?: boolean;
@@ -579,34 +617,38 @@ export interface Definition {
   versions: Version[];
 }
 
-/** A definition in a list. `version` is the last published one, `draftVersion` the one that is being edited. */
+/** A definition in a list. `version` is the last published one, `draftVersion` the draft's. */
 export interface DefinitionSummary {
+  id?: string;
+  status: "draft" | "published";
+  state?: "draft" | "published";
   definitionId: string;
   name?: string;
-  status: "draft" | "published";
   version?: number | null;
   draftVersion?: number | null;
   erased?: boolean;
 }
 
-/** A draft; `validation` says what keeps it from being published. */
+/** A draft; `validation` lists the errors that prevent its publication. */
 export interface Draft {
+  id?: string;
+  status: "draft";
+  state?: "draft";
   definitionId: string;
   version: number;
-  status: "draft";
   name?: string;
   revision: number;
   validation: Validation;
   updatedAt: string;
 }
 
-/** What to change about the draft's plan: a JSON merge patch (RFC 7396). `revision` is the one it must have. */
+/** A change of the draft's plan: a JSON merge patch (RFC 7396) of one revision. */
 export interface DraftChange {
   plan: Record<string, unknown>;
-  revision?: number | null;
+  revision: number;
 }
 
-/** The plan that is being edited. */
+/** The plan of the draft. */
 export interface DraftPlan {
   version: number;
   revision: number;
@@ -619,21 +661,27 @@ export interface Edge {
   to: string;
 }
 
-/** Where an agent says it is reached. */
+/** A session that was ended. */
+export interface EndedSession {
+  sessionId: string;
+  status: "ended";
+}
+
+/** Where an agent can be reached, from its card. */
 export interface Endpoint {
   url: string;
   binding?: string;
   protocolVersion?: string;
 }
 
-/** Content that is gone; its hash stays on the ledger. */
+/** Erased content; its hash stays on the ledger. */
 export interface ErasedContent {
   sha256: string;
   status: "erased";
   eventId: string;
 }
 
-/** What happened, to whom, at which place in the workspace's order; `data` is the payload of its wire. */
+/** What happened, to what, and at which place in the workspace's order; `data` is the payload of its wire. */
 export interface Event {
   eventId: string;
   type: string;
@@ -641,15 +689,24 @@ export interface Event {
   timestamp: string;
   actor: Party;
   subject: Party;
+  id?: string;
   data: Record<string, unknown>;
+  causationId?: string;
+  correlationId?: string;
+  extensions?: Record<string, unknown> | null;
 }
 
-/** Where a task stands, and what would move it. */
+/** Why a task is in its state, and what would change it. */
 export interface Explanation {
   taskId: string;
   state: string;
   running: boolean;
   reasons: Reason[];
+}
+
+/** The base of every recorded request: it may carry data of the caller, stored on its wire and returned. */
+export interface Extended {
+  extensions?: Record<string, unknown> | null;
 }
 
 /** How a task failed. */
@@ -658,30 +715,32 @@ export interface Failure {
   reason?: string;
 }
 
-/** Why it could not be done. */
+/** Why the task failed. */
 export interface FailureReport {
+  extensions?: Record<string, unknown> | null;
   reason: string;
   kind?: "error" | "rejected" | "timeout" | "verification";
   claimNext?: ClaimNext | null;
 }
 
-/** A file elsewhere, and the hash of its bytes where it is known. */
+/** A file elsewhere, with the hash of its bytes if known. */
 export interface FilePart {
   kind: "file_ref";
-  mediaType?: string | null;
+  media_type?: string | null;
   name?: string | null;
   uri: string;
   sha256?: string | null;
 }
 
-/** The first ids that begin with a prefix, in their order. */
+/** The first ids that begin with a prefix, in order. */
 export interface FoundIds {
   items: string[];
   complete: boolean;
 }
 
-/** An approval that a completed task waits for, or how it was decided. */
+/** An approval that a completed task waits for, or the decision on it. */
 export interface Gate {
+  id?: string;
   gateId: string;
   state: "open" | "approved" | "rejected" | "cancelled";
   taskId: string;
@@ -703,10 +762,12 @@ export interface Gate {
   note?: string;
 }
 
-/** A gate that is closed; `retry` says of a rejection whether another attempt follows. */
+/** A closed gate; after a rejection, `retry` says whether another attempt follows. */
 export interface GateDecided {
-  gateId: string;
+  id?: string;
   status: "approved" | "rejected";
+  state?: "approved" | "rejected";
+  gateId: string;
   taskId: string;
   workflowId?: string;
   retry?: boolean | null;
@@ -715,36 +776,41 @@ export interface GateDecided {
 
 /** A run as nodes and edges. */
 export interface Graph {
+  id?: string;
+  status: "running" | "paused" | "completed" | "failed" | "cancelled";
+  state?: "running" | "paused" | "completed" | "failed" | "cancelled";
   workflowId: string;
-  status: string;
   nodes: Node[];
   edges: Edge[];
 }
 
-/** The server answers. */
+/** The server is alive. */
 export interface Health {
   status: "ok";
 }
 
-/** Whether the claim still holds its task, and until when. A stalled hold goes on with its holder's next act. After its end, the state of the task that this claim was the last to hold. */
+/** Whether the claim still holds its task, and until when. A stalled hold resumes with its holder's next act. For an ended claim, `state` is the state of the task if this claim was its last holder. */
 export interface Heartbeat {
   state: "held" | "stalled" | "lease_lost" | "completed" | "failed" | "cancelled";
   leaseExpiresAt?: string | null;
   eventId?: string;
 }
 
-/** What a process that keeps a claim without a handler says of its holder; a running handler counts as activity. */
+/** What a process that keeps a claim without a handler reports; a running handler counts as activity. */
 export interface HolderActivity {
+  extensions?: Record<string, unknown> | null;
   idleSeconds?: number;
 }
 
-/** How the holder means to go about it. */
+/** The holder's plan for the work. */
 export interface HolderPlan {
+  extensions?: Record<string, unknown> | null;
   plan: Record<string, unknown> | unknown[];
 }
 
 /** An inbox message. */
 export interface InboxMessage {
+  id?: string;
   messageId: string;
   to: string;
   sender: string;
@@ -757,6 +823,15 @@ export interface InboxMessage {
   sentAt: string;
   readAt?: string | null;
   erased?: boolean;
+}
+
+/** A person with a one-time code, which is shown only here. `delivery` says whether the server mails it; if not, send it yourself. */
+export interface InvitedPerson {
+  personId: string;
+  loginCode: string;
+  expiresAt: string;
+  delivery: "by_mail" | "by_hand";
+  eventId?: string;
 }
 
 /** A public key (RFC 7517, RFC 8037). */
@@ -774,14 +849,15 @@ export interface JsonWebKeySet {
   keys: JsonWebKey[];
 }
 
-/** Content that is kept: its name and its size. */
+/** Stored content: its hash and its size. */
 export interface KeptContent {
   sha256: string;
   bytes: number;
 }
 
-/** A key as lists show it: by its prefix, never its secret. */
+/** A key in a list: its prefix, never its secret. */
 export interface Key {
+  id?: string;
   keyId: string;
   prefix: string;
   scopes: string[];
@@ -791,23 +867,37 @@ export interface Key {
   revokedAt: string | null;
 }
 
-/** What the ledger itself costs; a local one costs nothing. */
+/** What a public network charged for the workspace's messages; a local ledger costs nothing. `reserved` is for messages on their way. Only operators see `tinybars`, the amount in the network's own currency. */
 export interface LedgerFees {
   currency: string;
   amount: number;
+  credits?: number;
+  reserved?: number;
+  messages?: number;
+  tinybars?: number | null;
 }
 
-/** A code that is good once; `url` is the page that takes it. */
+/** A code that can be used once; `url` is the page that takes it. */
 export interface LoginCode {
   secret: string;
   url: string;
   expiresAt: string;
 }
 
-/** A code, and the scopes that the token is to have, with one space between; all of the key's if none are named. */
+/** A code, and the scopes of the token, separated by spaces; without any, all scopes of the key. */
 export interface LoginCodeExchange {
   code: string;
   scope?: string;
+}
+
+/** A login of a person from one client. */
+export interface LoginSession {
+  id?: string;
+  sessionId: string;
+  clientName: string;
+  scopes: string[];
+  createdAt: string;
+  usedAt: string;
 }
 
 /** An access token for a browser. */
@@ -817,21 +907,21 @@ export interface LoginToken {
   expiresAt: string;
 }
 
-/** Where the message stands. */
+/** The message that was added. */
 export interface MessageAdded {
   messageId: string;
   taskId: string;
   eventId: string;
 }
 
-/** The message is read; an event only when it was not before. */
+/** The message is read; an event is written only if it was unread. */
 export interface MessageRead {
   messageId: string;
   eventId?: string;
   status: "read";
 }
 
-/** Another claim won. Do not try the same task again at once; ask for the next one. */
+/** Another claim won. Do not retry the same task at once; claim the next one. */
 export interface Missed {
   status: "missed";
   taskId: string;
@@ -843,7 +933,7 @@ export interface Missed {
   next: NextStep;
 }
 
-/** What calls of one model used; without `model`, of one that is not named. */
+/** Usage of one model; without `model`, of an unknown one. */
 export interface ModelUsage {
   model?: string;
   costUsd?: number;
@@ -851,8 +941,9 @@ export interface ModelUsage {
   outputTokens?: number;
 }
 
-/** A durable output, in one of three ways: its content, content put before by hash, or a URI with the hash. */
+/** A durable output, in one of three ways: inline content, the hash of uploaded content, or a URI with a hash. */
 export interface NewArtifact {
+  extensions?: Record<string, unknown> | null;
   name: string;
   content?: unknown;
   contentBase64?: string | null;
@@ -863,9 +954,10 @@ export interface NewArtifact {
   readiness?: "draft" | "final" | "ready";
   artifactId?: string | null;
   derivedFrom?: string[];
+  supersedes?: string | null;
 }
 
-/** What an agent may be given. */
+/** The fields of a new agent. */
 export interface NewBusAgent {
   id?: string | null;
   name?: string | null;
@@ -887,7 +979,7 @@ export interface NewBusMessage {
   ack?: Ack | null;
 }
 
-/** What a session may be given. */
+/** The fields of a new session. */
 export interface NewBusSession {
   id?: string | null;
   name?: string | null;
@@ -897,6 +989,7 @@ export interface NewBusSession {
 
 /** A reviewer's concern about work in progress. */
 export interface NewConcern {
+  extensions?: Record<string, unknown> | null;
   concern: string;
   severity?: "blocking" | "info" | "major" | "minor";
 }
@@ -906,8 +999,9 @@ export interface NewDefinition {
   plan: Record<string, unknown>;
 }
 
-/** The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is the same. */
+/** The payload of seed 000's inbox wire. `to` is an agent (id or slug), a role, or human; `toAgent` is an alias. */
 export interface NewInboxMessage {
+  extensions?: Record<string, unknown> | null;
   to?: string | null;
   toAgent?: string | null;
   subject: string;
@@ -919,33 +1013,55 @@ export interface NewInboxMessage {
   agentId?: string | null;
 }
 
-/** A key to make. A key with the scope agent is bound to one agent and acts as that agent only. */
+/** A key to create. A key with the scope agent is bound to one agent and acts only as that agent. */
 export interface NewKey {
+  extensions?: Record<string, unknown> | null;
   scopes: Array<"admin" | "agent" | "operator" | "produce" | "read" | "runner">;
   name?: string | null;
   agentId?: string | null;
 }
 
-/** What is said about a task, in parts. */
+/** A message about a task, as in `message.schema.json`. The server sets its id, and its role by the key; a role in the request must be the same. */
 export interface NewMessage {
+  extensions?: Record<string, unknown> | null;
+  message_id?: string | null;
+  role?: "agent" | "human" | "system" | null;
   parts: Array<TextPart | ArtifactPart | DataPart | FilePart>;
   metadata?: Record<string, string | number | boolean | null> | null;
 }
 
-/** What requests cost, by event type; a type that is not named costs one credit. */
+/** A person to invite. */
+export interface NewPerson {
+  email: string;
+  scopes?: Array<"admin" | "operator" | "produce" | "read" | "runner">;
+  name?: string | null;
+}
+
+/** What requests cost, by event type; a type that is not listed costs one credit. */
 export interface NewPrices {
+  extensions?: Record<string, unknown> | null;
   prices: Record<string, number>;
   workspaceId?: string | null;
 }
 
-/** How far the work has come: a sentence, a percentage, or both. */
+/** Progress of the work: a sentence, a percentage, or both. */
 export interface NewProgress {
+  extensions?: Record<string, unknown> | null;
   text?: string;
   percent?: number | null;
 }
 
-/** A queue; without an id it is named after its name. */
+/** A project or a phase; without an id, the id is derived from its name. */
+export interface NewProject {
+  extensions?: Record<string, unknown> | null;
+  id?: string | null;
+  name: string;
+  description?: string;
+}
+
+/** A queue; without an id, the id is derived from its name. */
 export interface NewQueue {
+  extensions?: Record<string, unknown> | null;
   leaseSeconds?: number | null;
   maxAttempts?: number | null;
   priority?: "high" | "low" | "normal" | "urgent" | null;
@@ -959,21 +1075,29 @@ export interface NewQueue {
   description?: string;
 }
 
-/** A role; without an id it is named after its name. */
+/** A role; without an id, the id is derived from its name. */
 export interface NewRole {
+  extensions?: Record<string, unknown> | null;
   id?: string;
   name: string;
   description?: string;
   capabilities?: string[];
 }
 
-/** The rules to fold later records under. */
+/** The rules for later records. */
 export interface NewRules {
+  extensions?: Record<string, unknown> | null;
   rules: number;
 }
 
-/** A simple role task. Any active agent that has its roles and capabilities may claim it. */
+/** A workspace to create. The request contains nothing about the person, so it reveals nothing about others. */
+export interface NewSignup {
+  name?: string | null;
+}
+
+/** A simple task. Any active agent with its required roles and capabilities may claim it. */
 export interface NewTask {
+  extensions?: Record<string, unknown> | null;
   title: string;
   description?: string;
   queueId?: string | null;
@@ -986,6 +1110,7 @@ export interface NewTask {
   workflowId?: string | null;
   contextId?: string;
   parentTaskId?: string | null;
+  correlationId?: string;
   referenceTaskIds?: string[];
   outputs?: string[];
   completionCriteria?: string[];
@@ -1000,38 +1125,44 @@ export interface NewTasks {
   tasks: NewTask[];
 }
 
-/** What was used since the last report; an empty one asks what the caps leave. */
+/** Usage since the last report; an empty report asks what the caps leave. */
 export interface NewUsage {
+  extensions?: Record<string, unknown> | null;
   usage: ModelUsage[];
 }
 
-/** The plan of the next version's draft; that of the last version when none is given. */
+/** The plan of the next draft; without one, the plan of the last version. */
 export interface NewVersion {
   plan?: Record<string, unknown> | null;
 }
 
-/** Where to send events, and which; all of them when no type is named. */
+/** Where to send events, and which types; without types, all events. */
 export interface NewWebhook {
+  extensions?: Record<string, unknown> | null;
   receiverUrl: string;
   types?: string[];
   description?: string | null;
 }
 
-/** A plan to run on a queue, or a published definition and its version, the last one by default. `input` is what this run is given: every task of it sees it. */
+/** A plan to run on a queue, or a published definition and its version (default: the last). `input` is the input of this run: all its tasks see it. */
 export interface NewWorkflow {
+  extensions?: Record<string, unknown> | null;
   queueId: string;
   plan?: Record<string, unknown> | null;
   definitionId?: string | null;
   version?: number | null;
   input?: Record<string, unknown> | null;
+  phaseId?: string | null;
 }
 
-/** A workspace to begin. */
+/** A workspace to create. */
 export interface NewWorkspace {
+  extensions?: Record<string, unknown> | null;
   name?: string | null;
+  order?: "local" | "network";
 }
 
-/** What to do now: one action, and what it is about. */
+/** The next step: one action, and its subject. */
 export interface NextStep {
   action: string;
   queueId?: string;
@@ -1041,7 +1172,7 @@ export interface NextStep {
   detail?: string;
 }
 
-/** Nothing in the queue that this agent may claim now. */
+/** The queue has nothing that this agent may claim now. */
 export interface NoTasks {
   status: "no_tasks";
   agentId: string;
@@ -1063,12 +1194,17 @@ export interface Node {
 /** What this authorization server can do (RFC 8414). */
 export interface OAuthMetadata {
   issuer: string;
+  authorization_endpoint: string;
   token_endpoint: string;
+  registration_endpoint: string;
+  revocation_endpoint: string;
   jwks_uri: string;
   scopes_supported: string[];
   response_types_supported: string[];
   grant_types_supported: string[];
   token_endpoint_auth_methods_supported: string[];
+  code_challenge_methods_supported: string[];
+  authorization_response_iss_parameter_supported: boolean;
   service_documentation: string;
 }
 
@@ -1076,6 +1212,34 @@ export interface OAuthMetadata {
 export interface Party {
   type: string;
   id: string;
+}
+
+/** A person in a list. */
+export interface Person {
+  id?: string;
+  personId: string;
+  email: string | null;
+  name: string | null;
+  scopes: string[];
+  createdAt: string;
+  revokedAt: string | null;
+  lastLoginAt: string | null;
+  sessions?: LoginSession[];
+}
+
+/** A phase of a project, and its runs that have not ended. */
+export interface Phase {
+  id: string;
+  status: "active" | "on_hold" | "completed";
+  state?: "active" | "on_hold" | "completed";
+  phaseId: string;
+  projectId: string;
+  name?: string;
+  description?: string;
+  liveWorkflows: string[];
+  createdAt: string;
+  completedAt?: string | null;
+  erased?: boolean;
 }
 
 /** A plan to check. */
@@ -1090,7 +1254,7 @@ export interface PlanFinding {
   message: string;
 }
 
-/** What a simulation found. `bottleneck` is the role whose tasks waited longest; `left` are tasks never done. */
+/** The result of a simulation. `bottleneck` is the role whose tasks waited longest; `left` are tasks never done. */
 export interface PlanForecast {
   finished: boolean;
   makespanSeconds: number;
@@ -1105,7 +1269,7 @@ export interface PlanForecast {
   left: string[];
 }
 
-/** A plan, and what its simulation takes for granted. */
+/** A plan, and the assumptions of its simulation. */
 export interface PlanSimulation {
   plan: Record<string, unknown>;
   agents?: Record<string, number>;
@@ -1114,7 +1278,7 @@ export interface PlanSimulation {
   gateSeconds?: number;
 }
 
-/** Settings of a workspace, kept on its ledger. `blockRoutes`: by type of blocker, the roles that get a message. `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or on one day (UTC) by all. `unverifiedOutputs`: whether a task may be completed with required outputs whose bytes RedKey did not see. */
+/** Settings of a workspace, stored on its ledger. `blockRoutes`: blocker type -> the roles that get a message. `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or in one day (UTC) by all. `unverifiedOutputs`: whether a task may complete with required outputs whose bytes RedKey has not seen. */
 export interface Policy {
   workspaceId: string;
   rules: number;
@@ -1123,9 +1287,10 @@ export interface Policy {
   selfApproval: boolean;
   receipts: ReceiptPolicy;
   unverifiedOutputs: string;
+  retry: RetryPolicyReply;
 }
 
-/** What was changed; nothing was recorded when all of it was so before. */
+/** What was changed; nothing is recorded if nothing changed. */
 export interface PolicyChange {
   workspaceId: string;
   blockRoutes: Record<string, string[]>;
@@ -1134,18 +1299,21 @@ export interface PolicyChange {
   receipts?: ReceiptPolicy | null;
   eventId: string | null;
   unverifiedOutputs?: string | null;
+  retry?: RetryPolicyReply | null;
 }
 
-/** Policies to set; what is not named stays. A cap that is null is removed. */
+/** Policies to set; those that are not named stay. A cap that is null is removed. */
 export interface PolicyPatch {
+  extensions?: Record<string, unknown> | null;
   blockRoutes?: Record<string, string[]>;
   costCaps?: Record<string, number | null>;
   selfApproval?: boolean | null;
   receipts?: ReceiptPolicyPatch | null;
   unverifiedOutputs?: "allow" | "refuse" | null;
+  retry?: RetryPolicyPatch | null;
 }
 
-/** Prices that hold from this event on. */
+/** The prices that apply from this event on. */
 export interface PricesSet {
   status: "priced";
   workspaceId: string;
@@ -1164,7 +1332,7 @@ export interface Problem {
   errors: Wrong[];
 }
 
-/** How far the work had come when its holder last said so. */
+/** The last progress report of the holder. */
 export interface Progress {
   text?: string;
   percent?: number | null;
@@ -1172,7 +1340,7 @@ export interface Progress {
   erased?: boolean;
 }
 
-/** Whether the report was recorded: a claim has one record each second at most. The last report is what counts. */
+/** Whether the report was recorded: a claim gets at most one record per second. Views show the last report. */
 export interface ProgressReported {
   taskId: string;
   claimId: string;
@@ -1182,11 +1350,55 @@ export interface ProgressReported {
   eventId?: string;
 }
 
+/** A project and its phases. */
+export interface Project {
+  id: string;
+  status: "active" | "on_hold" | "completed";
+  state?: "active" | "on_hold" | "completed";
+  projectId: string;
+  name?: string;
+  description?: string;
+  phases: Phase[];
+  createdAt: string;
+  completedAt?: string | null;
+  erased?: boolean;
+}
+
+/** The current state of a project or phase. */
+export interface ProjectChanged {
+  id: string;
+  status: "active" | "on_hold" | "completed";
+  state?: "active" | "on_hold" | "completed";
+  projectId: string;
+  phaseId?: string;
+  eventId: string;
+}
+
+/** What to change; fields that are not named stay. `status` is an earlier name of `state`. */
+export interface ProjectPatch {
+  extensions?: Record<string, unknown> | null;
+  name?: string | null;
+  description?: string | null;
+  state?: "active" | "on_hold" | null;
+  status?: "active" | "on_hold" | null;
+}
+
+/** Where a client gets tokens for this server (RFC 9728). */
+export interface ProtectedResource {
+  resource: string;
+  authorization_servers: string[];
+  scopes_supported: string[];
+  bearer_methods_supported: string[];
+  resource_documentation: string;
+}
+
 /** A version that can be run and never changes. */
 export interface Published {
+  id?: string;
+  status: "published";
+  state?: "published";
   definitionId: string;
   version: number;
-  status: "published";
   eventId: string;
   validation: Validation;
 }
@@ -1197,8 +1409,9 @@ export interface PublishedPlan {
   plan: Record<string, unknown> | null;
 }
 
-/** A queue and what it decides for its tasks. */
+/** A queue with its settings. */
 export interface Queue {
+  id?: string;
   queueId: string;
   name?: string;
   description?: string;
@@ -1214,8 +1427,15 @@ export interface Queue {
   erased?: boolean;
 }
 
+/** How many tasks a queue has. */
+export interface QueueCounts {
+  queueId: string;
+  tasks: Record<string, number>;
+}
+
 /** What to change about a queue. */
 export interface QueuePatch {
+  extensions?: Record<string, unknown> | null;
   leaseSeconds?: number | null;
   maxAttempts?: number | null;
   priority?: "high" | "low" | "normal" | "urgent" | null;
@@ -1235,20 +1455,22 @@ export interface RaisedRules {
   eventId: string;
 }
 
-/** The server takes requests, and its store can be read and written. */
+/** The server accepts requests, and its store can be read and written. */
 export interface Readiness {
   store: string;
   status: "ready";
+  version?: string;
+  time?: string;
 }
 
-/** One thing that stands between a task and its being done. */
+/** One thing that keeps a task from running. */
 export interface Reason {
   code: string;
   message: string;
   next: NextStep;
 }
 
-/** The receipt of an event; `offline` is what it takes to verify it without the server. */
+/** The receipt of an event; `offline` contains what is needed to verify it without the server. */
 export interface Receipt {
   eventId: string;
   type: string;
@@ -1262,13 +1484,13 @@ export interface Receipt {
   offline?: ReceiptProof | null;
 }
 
-/** What the record did: inclusion proves that it is there, not that it changed anything. */
+/** What the record did: inclusion proves that the record exists, not that it changed anything. */
 export interface ReceiptEffect {
   status: "applied" | "void";
   reason?: string | null;
 }
 
-/** What the ledger knows and normal users never need. */
+/** Details of the ledger that most users do not need. */
 export interface ReceiptInternal {
   topicId: string;
   payer: string;
@@ -1285,17 +1507,25 @@ export interface ReceiptLevels {
   anchored: boolean;
 }
 
-/** `public`: receipts open for everybody who has their link. */
+/** Where a public network orders the workspace: its topic, and the message there that the record is. A record without a `sequence` follows from others. The messages up to `until` are what it takes to compute it. */
+export interface ReceiptOrder {
+  network: string;
+  topic: string;
+  sequence?: number | null;
+  until: number;
+}
+
+/** `public`: anyone with the link may open a receipt. */
 export interface ReceiptPolicy {
   public: boolean;
 }
 
-/** Whether receipts open for everybody who has their link. */
+/** Whether anyone with the link may open a receipt. */
 export interface ReceiptPolicyPatch {
   public: boolean;
 }
 
-/** Everything that a verifier needs beside keys. `proof` is a C2SP tlog-proof, `content` bodies in base64, `anchor` mirror rows; `attestation` has the key id and signature of each signer of the document, which sign under the checkpoint's origin. */
+/** Everything that a verifier needs, except the keys. `proof` is a C2SP tlog-proof, `content` bodies in base64, `anchor` mirror rows; `attestation` has the key id and signature of each signer of the document, who sign under the checkpoint's origin. */
 export interface ReceiptProof {
   wire: string;
   internal: ReceiptInternal;
@@ -1303,18 +1533,20 @@ export interface ReceiptProof {
   signers?: SignerTerm[];
   content?: string[];
   anchor?: Array<Record<string, unknown>>;
+  order?: ReceiptOrder | null;
   attestation?: string[];
 }
 
-/** What the server says of the proof: `pending` until a checkpoint covers the record. */
+/** The state of the proof: `pending` until a checkpoint covers the record. */
 export interface ReceiptVerification {
   status: "verified" | "pending";
   provider: string;
   receiptUrl: string;
 }
 
-/** The agent as it was registered; `apiKey` is shown here and never again. */
+/** The agent as it was registered, or as it is now if its card was registered before; `apiKey` is shown only here. */
 export interface RegisteredAgent {
+  id?: string;
   agentId: string;
   slug: string;
   active: boolean;
@@ -1351,7 +1583,17 @@ export interface RegisteredAgent {
   warnings?: Advice[];
 }
 
-/** The agent may not claim this. A claim-next that is rejected names no task and writes no event; nor does the claim of a task that the agent has completed itself (`completed_by_you`, `detail` is its claim). */
+/** A client that may ask people to log in. Its id contains all of this; the server stores nothing. */
+export interface RegisteredClient {
+  client_id: string;
+  client_name: string;
+  redirect_uris: string[];
+  token_endpoint_auth_method: string;
+  grant_types: string[];
+  response_types: string[];
+}
+
+/** The agent may not claim this. A rejected claim-next names no task and writes no event; the same holds for a claim on a task that the agent has completed itself (`completed_by_you`; `detail` is its claim). */
 export interface Rejected {
   status: "rejected";
   taskId?: string;
@@ -1364,10 +1606,18 @@ export interface Rejected {
 
 /** What is missing; the agent of the next attempt reads it. */
 export interface Rejection {
+  extensions?: Record<string, unknown> | null;
   note: string;
 }
 
-/** A role that is gone, and the agents that held it. */
+/** A person who can no longer log in. */
+export interface RemovedPerson {
+  personId: string;
+  status: "removed";
+  eventId: string;
+}
+
+/** A removed role, and the agents that had it. */
 export interface RemovedRole {
   id: string;
   status: "removed";
@@ -1375,10 +1625,39 @@ export interface RemovedRole {
   eventId: string;
 }
 
-/** How often a task is tried, and what follows a failure: another attempt, the end, or waiting for somebody. */
+/** How often a task is tried, what follows a failure (another attempt, the end, or waiting for a person), and the pause before another attempt. Fields without a value follow the queue or the workspace. */
 export interface Retry {
-  maxAttempts: number;
+  maxAttempts?: number | null;
   onFailure?: "block" | "fail" | "reopen";
+  delaySeconds?: number | null;
+  backoff?: number;
+  jitter?: number;
+  longestDelaySeconds?: number;
+}
+
+/** Retries of tasks without their own retry settings: how often, and the pause before another attempt. */
+export interface RetryPolicyPatch {
+  maxAttempts: number;
+  delaySeconds?: number;
+  backoff?: number;
+  jitter?: number;
+  longestDelaySeconds?: number;
+}
+
+/** How tasks without their own retry settings are retried. */
+export interface RetryPolicyReply {
+  maxAttempts: number;
+  delaySeconds: number;
+  backoff: number;
+  jitter: number;
+  longestDelaySeconds: number;
+}
+
+/** The form: a refresh or access token of a person; its session ends. */
+export interface RevocationRequest {
+  token: string;
+  token_type_hint?: string | null;
+  client_id?: string | null;
 }
 
 /** A key that is no longer valid. */
@@ -1391,6 +1670,7 @@ export interface RevokedKey {
 /** A role: eligibility to claim certain tasks. */
 export interface Role {
   id: string;
+  roleId: string;
   name?: string;
   description?: string;
   capabilities: string[];
@@ -1399,7 +1679,7 @@ export interface Role {
   erased?: boolean;
 }
 
-/** How busy the agents of one role are, and how long tasks wait for them. */
+/** How busy the agents of a role are, and how long tasks wait for them. */
 export interface RoleForecast {
   agents: number;
   tasks: number;
@@ -1410,7 +1690,7 @@ export interface RoleForecast {
   mostWaiting: number;
 }
 
-/** Whether an agent has a role now; an event only when that changed. */
+/** Whether an agent has a role now; an event is written only if that changed. */
 export interface RoleGrant {
   roleId: string;
   agentId: string;
@@ -1424,8 +1704,9 @@ export interface RoleMatch {
   matched: string[];
 }
 
-/** What to change about a role; what is not named stays. */
+/** What to change about a role; fields that are not named stay. */
 export interface RolePatch {
+  extensions?: Record<string, unknown> | null;
   name?: string | null;
   description?: string | null;
   capabilities?: string[] | null;
@@ -1438,21 +1719,30 @@ export interface SentMessage {
   eventId: string;
 }
 
-/** What was sent; to a role, one message went to each active agent that has it. */
+/** The messages that were sent; a message to a role is sent to each active agent that has it. */
 export interface SentMessages {
   messageId: string;
   eventId: string;
   messages: SentMessage[];
 }
 
-/** A signer of this log as the ledger tells it: added at a sequence, perhaps retired at another. */
+/** A new workspace with its admin key, which is shown only here, and its credits. */
+export interface SignedUp {
+  workspaceId: string;
+  keyId: string;
+  apiKey: string;
+  credits: number;
+  eventId: string;
+}
+
+/** A signer of this log: added at a sequence, and possibly retired at a later one. */
 export interface SignerTerm {
   key: string;
   added: number;
   retired?: number | null;
 }
 
-/** What an agent says it can do. */
+/** A skill of an agent, from its card. */
 export interface Skill {
   id: string;
   name?: string;
@@ -1460,10 +1750,12 @@ export interface Skill {
   tags?: string[];
 }
 
-/** A run, with the tasks that are open from the start, by their ids in the plan. */
+/** A run with the tasks that are available at its start, by their ids in the plan. */
 export interface StartedWorkflow {
-  workflowId: string;
+  id?: string;
   status: "running";
+  state?: "running";
+  workflowId: string;
   availableTasks: string[];
   eventId: string;
   definitionId?: string;
@@ -1498,8 +1790,9 @@ export interface Step {
   endedAt?: string | null;
 }
 
-/** A task in full: what is asked, where it stands, how it went. */
+/** A task in full: its request, its state and its result. */
 export interface Task {
+  id?: string;
   taskId: string;
   queueId: string;
   workflowId?: string;
@@ -1516,8 +1809,10 @@ export interface Task {
   updatedAt: string;
   erased?: boolean;
   contextId: string;
+  correlationId?: string;
   parentTaskId?: string;
   referenceTaskIds?: string[];
+  extensions?: Record<string, unknown> | null;
   description?: string;
   input?: unknown;
   brief?: Record<string, unknown> | null;
@@ -1529,6 +1824,7 @@ export interface Task {
   upstream?: Upstream[];
   results?: UpstreamResult[];
   maxAttempts: number;
+  opensAt?: string | null;
   leaseSeconds?: number | null;
   deadlineAt?: string | null;
   claim?: TaskHold | null;
@@ -1550,15 +1846,17 @@ export interface Task {
   sequence?: number | null;
 }
 
-/** Where the task stands now. */
+/** The task's state after the change. */
 export interface TaskChanged {
-  taskId: string;
+  id?: string;
   status: string;
+  state?: string;
+  taskId: string;
   attempt: number;
   eventId: string;
 }
 
-/** Who holds a task now, and until when. */
+/** Who holds a task, and until when. */
 export interface TaskHold {
   claimId: string;
   agentId: string;
@@ -1569,6 +1867,7 @@ export interface TaskHold {
 
 /** One message about a task. */
 export interface TaskMessage {
+  id?: string;
   messageId: string;
   role: string;
   sender: string;
@@ -1580,19 +1879,20 @@ export interface TaskMessage {
   erased?: boolean;
 }
 
-/** What became of one task of a batch: it was created, or there is a problem with it. */
+/** The result for one task of a batch: it was created, or there is a problem with it. */
 export interface TaskResult {
   task?: CreatedTask | null;
   problem?: Problem | null;
 }
 
-/** What became of each task, in the order of the request. */
+/** The result for each task, in the order of the request. */
 export interface TaskResults {
   items: TaskResult[];
 }
 
 /** A task in a list. */
 export interface TaskSummary {
+  id?: string;
   taskId: string;
   queueId: string;
   workflowId?: string;
@@ -1610,25 +1910,36 @@ export interface TaskSummary {
   erased?: boolean;
 }
 
-/** Words. */
+/** Text. */
 export interface TextPart {
   kind: "text";
-  mediaType?: string | null;
+  media_type?: string | null;
   name?: string | null;
   text: string;
 }
 
-/** The form. Client id and secret come here or by HTTP Basic, not by both; `scope` asks for fewer than all. A token may have every scope that its key includes: admin includes produce, runner and read, and each of produce, runner and agent includes read. */
+/** The form. Client id and secret are in the form or in HTTP Basic, not in both; `scope` asks for fewer scopes. A token may have every scope that its key includes: admin includes produce, runner and read; produce, runner and agent each include read. */
 export interface TokenRequest {
-  grant_type: "client_credentials";
+  grant_type: "authorization_code" | "client_credentials" | "refresh_token";
   scope?: string | null;
   client_id?: string | null;
   client_secret?: string | null;
+  code?: string | null;
+  redirect_uri?: string | null;
+  code_verifier?: string | null;
+  refresh_token?: string | null;
+  resource?: string | null;
 }
 
-/** The role as it is now. */
+/** The token is no longer valid, if it ever was. */
+export interface TokenRevoked {
+  status: "revoked";
+}
+
+/** The role after the change. */
 export interface UpdatedRole {
   id: string;
+  roleId: string;
   name?: string;
   description?: string;
   capabilities: string[];
@@ -1640,6 +1951,7 @@ export interface UpdatedRole {
 
 /** An artifact of a task that this one depends on; `sha256` is that of its bytes. */
 export interface Upstream {
+  id?: string;
   name: string;
   artifactId: string;
   taskId: string;
@@ -1652,7 +1964,7 @@ export interface Upstream {
   erased?: boolean;
 }
 
-/** What a task that this one depends on was completed with. */
+/** The result of a task that this one depends on. */
 export interface UpstreamResult {
   taskId: string;
   planTaskId?: string;
@@ -1660,7 +1972,7 @@ export interface UpstreamResult {
   summary?: string;
 }
 
-/** What was counted: recorded events, outcomes of claims, bytes on the ledger, credits, and what models cost. */
+/** What was counted: recorded events, outcomes of claims, bytes on the ledger, credits, and model costs. */
 export interface UsageFigures {
   events: number;
   claims: number;
@@ -1673,7 +1985,7 @@ export interface UsageFigures {
   outputTokens: number;
 }
 
-/** The figures of one day, type, agent, model or task; the one that was asked for is named. */
+/** The figures of one day, type, agent, model or task; the one that `by` selects is set. */
 export interface UsageGroup {
   events: number;
   claims: number;
@@ -1696,9 +2008,10 @@ export interface UsageReport {
   by: "day" | "type" | "agent" | "model" | "task";
   total: UsageFigures;
   items: UsageGroup[];
+  ledgerFees?: LedgerFees | null;
 }
 
-/** Whether a plan may run; a plan with errors may not, warnings are advice. */
+/** Whether a plan can run; errors prevent it, warnings are advice. */
 export interface Validation {
   valid: boolean;
   errors: PlanFinding[];
@@ -1713,8 +2026,9 @@ export interface Version {
   eventId: string;
 }
 
-/** A webhook or a push notification config of A2A, and how far it has got. */
+/** A webhook or A2A push notification config, and the state of its deliveries. */
 export interface Webhook {
+  id?: string;
   webhookId: string;
   kind: "push" | "webhook";
   receiverUrl: string;
@@ -1730,7 +2044,7 @@ export interface Webhook {
   nextAttemptAt?: string | null;
 }
 
-/** What became of the webhook. */
+/** The webhook's state after the change. */
 export interface WebhookChanged {
   webhookId: string;
   status: "removed" | "resumed";
@@ -1739,35 +2053,45 @@ export interface WebhookChanged {
 
 /** A run in a list. */
 export interface Workflow {
-  workflowId: string;
+  id?: string;
   status: "running" | "paused" | "completed" | "failed" | "cancelled";
+  state?: "running" | "paused" | "completed" | "failed" | "cancelled";
+  workflowId: string;
   name?: string;
   description?: string;
   queueId: string;
   definitionId?: string;
   version?: number | null;
+  phaseId?: string;
+  projectId?: string;
   counts: Counts;
   startedAt: string;
   endedAt?: string | null;
   erased?: boolean;
 }
 
-/** The state of the run now; an event only when that changed. */
+/** The state of the run; an event is written only if it changed. */
 export interface WorkflowChanged {
-  workflowId: string;
+  id?: string;
   status: "running" | "paused" | "cancelled";
+  state?: "running" | "paused" | "cancelled";
+  workflowId: string;
   eventId?: string;
 }
 
 /** A run in full. */
 export interface WorkflowState {
-  workflowId: string;
+  id?: string;
   status: "running" | "paused" | "completed" | "failed" | "cancelled";
+  state?: "running" | "paused" | "completed" | "failed" | "cancelled";
+  workflowId: string;
   name?: string;
   description?: string;
   queueId: string;
   definitionId?: string;
   version?: number | null;
+  phaseId?: string;
+  projectId?: string;
   counts: Counts;
   startedAt: string;
   endedAt?: string | null;
@@ -1782,12 +2106,13 @@ export interface WorkflowState {
 
 /** A workspace. */
 export interface Workspace {
+  id?: string;
   workspaceId: string;
   name: string | null;
   createdAt: string;
 }
 
-/** One thing wrong with a request: where (a JSON pointer into the body, or a parameter's name) and what. */
+/** One error of a request: where (a JSON pointer into the body, or a parameter's name) and what. */
 export interface Wrong {
   code: string;
   pointer: string;

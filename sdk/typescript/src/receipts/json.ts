@@ -1,7 +1,7 @@
-/** Bytes to JSON values, refusing whatever two parsers could read differently; and canonical bytes by RFC 8785. */
+/** Parse bytes as JSON, refusing anything that two parsers could read differently; write canonical bytes (RFC 8785). */
 import { RedKeyError } from "../errors.js";
 
-/** What cannot be read or contradicts itself: a code, a sentence, and where it is. */
+/** An input that is invalid or contradicts itself: a code, a message, and the place. */
 export class Refused extends RedKeyError {
   override name = "Refused";
 
@@ -24,7 +24,7 @@ export function utf8(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);
 }
 
-/** The JSON value of some bytes; Refused with a code when they are not exactly one. */
+/** Return the JSON value of some bytes; Refused with a code if they are not exactly one value. */
 export function decode(data: Uint8Array, sizeLimit = 1024 * 1024): Json {
   if (data.length > sizeLimit)
     throw new Refused(`${data.length} bytes of JSON; the limit is ${sizeLimit}`, "json_too_large");
@@ -78,7 +78,7 @@ class Reader {
   }
 
   #object(depth: number): Json {
-    // Without a prototype: `__proto__` is a name like any other.
+    // An object without a prototype, so that `__proto__` is an ordinary name.
     const made = Object.create(null) as JsonObject;
     this.#items("}", () => {
       if (this.#peek() !== '"') this.#syntax();
@@ -136,7 +136,7 @@ class Reader {
   }
 }
 
-/** The RFC 8785 bytes of a value: what JavaScript writes, with the keys of objects in UTF-16 order. */
+/** Encode a value by RFC 8785: JavaScript's own encoding, with the keys of objects in UTF-16 order. */
 export function canonical(value: Json): Uint8Array<ArrayBuffer> {
   return utf8(write(value));
 }

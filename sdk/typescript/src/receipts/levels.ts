@@ -1,10 +1,10 @@
-/** What the keys and rows that a verifier was given say about a checkpoint: who signed, who witnessed, where it stands. */
+/** Judge a checkpoint by the verifier's keys and rows: who signed it, who witnessed it, and where it is anchored. */
 import { canonical, Refused, type Json, type JsonObject } from "./json.js";
 import * as notes from "./notes.js";
 import type { Proof, Signature, TrustedKey, VerifierKey } from "./notes.js";
 import { anchors, checkRows, parseRow, placeOf, type Row } from "./records.js";
 
-/** Whether a level of proof holds, and why, in one sentence. */
+/** Whether a level of proof holds, and the reason in one sentence. */
 export interface Level {
   holds: boolean;
   why: string;
@@ -16,7 +16,7 @@ export interface Finding {
   message: string;
 }
 
-/** A level, what was found on the way, and the keys by which it holds. */
+/** A level, its findings, and the keys by which it holds. */
 export interface Opinion extends Level {
   findings: Finding[];
   keys: VerifierKey[];
@@ -30,7 +30,7 @@ function refusal(code: string, why: string, pointer = ""): Opinion {
   return opinion(false, why, [{ code, pointer, message: why }]);
 }
 
-/** Is the checkpoint signed by a key that the caller brought? What the receipt tells of retired signers only refuses. */
+/** Check for a signature by a key of the caller. The receipt's list of retired signers can only refuse a key. */
 export async function signedLevel(
   proof: Proof,
   keys: readonly TrustedKey[],
@@ -68,7 +68,7 @@ export async function signedLevel(
       good.push(key);
     }
   }
-  // A retired key beside one that holds takes nothing away.
+  // A retired key does not weaken a signature by a valid key.
   if (good.length) return opinion(true, `signed by ${good.map(nameOf).join(", ")}`, [], good);
   if (findings.length) return opinion(false, findings[0]!.message, findings);
   if (fits) return refusal("key_did_not_sign", `signed by ${signers}, not by a key that was given`);
@@ -86,14 +86,14 @@ function nameOf(one: { name: string; id: string }): string {
   return `${one.name}+${one.id}`;
 }
 
-/** What the log signs for a receipt: a digest of all of it but these signatures, under its origin and size. */
+/** The text that the log signs for a receipt: a digest of everything except these signatures, its origin and its size. */
 export async function attestedText(document: JsonObject, { checkpoint }: Proof): Promise<string> {
   const { attestation: _, ...offline } = document["offline"] as JsonObject;
   const hash = await notes.digest("SHA-256", canonical({ ...document, offline }));
   return `redkey/receipt@v1\n${checkpoint.origin}\n${checkpoint.size}\n${notes.encodeBase64(hash)}\n`;
 }
 
-/** The signed level goes on holding when the same key signed what the receipt says beside its record. */
+/** Keep the signed level if the same key also signed the receipt's own statements. */
 export async function attested(signed: Opinion, attestation: readonly Signature[], text: string): Promise<Opinion> {
   const tried = signed.keys.flatMap((key) => by(key, attestation).map((one) => notes.verifies(key, one, text)));
   const isRight = (await Promise.all(tried)).every(Boolean);
@@ -102,7 +102,7 @@ export async function attested(signed: Opinion, attestation: readonly Signature[
   return refusal(tried.length ? "attestation_invalid" : "attestation_missing", why, "/offline/attestation");
 }
 
-/** Did enough of the caller's witnesses cosign? A log is no witness of itself. */
+/** Check that enough of the caller's witnesses cosigned. A log cannot be its own witness. */
 export async function witnessedLevel(
   proof: Proof,
   witnesses: readonly VerifierKey[],
@@ -139,10 +139,9 @@ export async function witnessedLevel(
 }
 
 /**
- * Does the checkpoint stand on a topic, by rows that came with the receipt and rows that the caller brought?
+ * Check that the checkpoint is on a topic, by the rows in the receipt and the rows that the caller provided.
  *
- * Rows carry no signature: what came with the receipt counts only as far as it leads, by running hashes, to a row that
- * the caller fetched.
+ * Rows are not signed: the receipt's rows only count if their running hashes lead to a row that the caller fetched.
  */
 export async function anchoredLevel(
   { checkpoint }: Proof,

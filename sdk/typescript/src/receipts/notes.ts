@@ -1,4 +1,4 @@
-/** Signed notes, verifier keys, checkpoints and inclusion proofs, as C2SP writes them. Parsing is strict and bounded. */
+/** Signed notes, verifier keys, checkpoints and inclusion proofs in C2SP formats. Parsing is strict and bounded. */
 import { hex } from "../calls.js";
 import { RedKeyError } from "../errors.js";
 import { Refused, utf8 } from "./json.js";
@@ -15,7 +15,7 @@ const EXTRA_LIMIT = 64 * 1024;
 const SIGNATURES_LIMIT = 64;
 const HEADER = "c2sp.org/tlog-proof@v1";
 
-/** A public key under the name it signs by; `id` is that of the key under this name, in hexadecimal digits. */
+/** A public key and the name it signs under; `id` identifies both, in hexadecimal digits. */
 export interface VerifierKey {
   name: string;
   algorithm: number;
@@ -23,20 +23,20 @@ export interface VerifierKey {
   id: string;
 }
 
-/** A key that the caller brought, and from which tree size on it signs no more. */
+/** A key of the caller, and the tree size from which on it is retired. */
 export interface TrustedKey {
   key: VerifierKey;
   retired: bigint | undefined;
 }
 
-/** One signature line: who is said to have signed, and the bytes that should prove it. */
+/** One signature line: the claimed signer, and the signature. */
 export interface Signature {
   name: string;
   id: string;
   data: Bytes;
 }
 
-/** Which log, how many records, and the root over them. */
+/** The log's origin, the number of records, and their root hash. */
 export interface Checkpoint {
   origin: string;
   size: bigint;
@@ -71,12 +71,12 @@ export function equal(one: Uint8Array, other: Uint8Array): boolean {
 
 export function encodeBase64(data: Uint8Array): string {
   let text = "";
-  // In parts: a function takes only so many arguments.
+  // In parts, because the number of arguments of a function is limited.
   for (let at = 0; at < data.length; at += 8192) text += String.fromCharCode(...data.subarray(at, at + 8192));
   return btoa(text);
 }
 
-/** Standard base64 in its one canonical spelling. */
+/** Decode standard base64 in its canonical form. */
 export function decodeBase64(text: string): Bytes {
   try {
     const data = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
@@ -87,7 +87,7 @@ export function decodeBase64(text: string): Bytes {
   throw new Refused("not base64 as it is written canonically", "base64_malformed");
 }
 
-/** A tree size or index: decimal, no leading zero, no sign, below 2^63. */
+/** Parse a tree size or index: decimal, no leading zero, no sign, below 2^63. */
 export function parseSize(text: unknown): bigint {
   if (typeof text === "string" && /^(0|[1-9]\d{0,18})$/.test(text) && BigInt(text) < 2n ** 63n) return BigInt(text);
   throw new Refused(`${JSON.stringify(text)} is not a tree size`, "checkpoint_malformed");
@@ -97,13 +97,13 @@ function isKeyName(name: string): boolean {
   return /^(?:[^\s+\x00-\x1f\x85]|\ufeff)+$/u.test(name) && utf8(name).length <= 255;
 }
 
-/** The key under a name, with the id that it has under that name. */
+/** Return a key with the id that follows from it and its name. */
 export async function keyNamed(name: string, algorithm: number, publicKey: Bytes): Promise<VerifierKey> {
   const named = await digest("SHA-256", utf8(`${name}\n`), new Uint8Array([algorithm]), publicKey);
   return { name, algorithm, publicKey, id: hex(named.subarray(0, 4)) };
 }
 
-/** A verifier key from its text, `name+key id+base64`. */
+/** Parse a verifier key, `name+key id+base64`. */
 export async function parseKey(text: string): Promise<VerifierKey> {
   const [, name = "", id = "", encoded = ""] = /^([^+]*)\+([^+]*)\+(.*)$/s.exec(text.trim()) ?? [];
   let data: Bytes;
@@ -126,7 +126,7 @@ export async function parseKey(text: string): Promise<VerifierKey> {
   return key;
 }
 
-/** Keys of one kind from the lines of key files: `verifier-key`, or `verifier-key retired SIZE`; # begins a comment. */
+/** Parse the keys of one kind in key files: lines `verifier-key` or `verifier-key retired SIZE`; # starts a comment. */
 export async function parseTrustedKeys(lines: readonly string[], algorithm: number): Promise<TrustedKey[]> {
   const found: TrustedKey[] = [];
   for (const line of lines.flatMap((text) => text.split(/\r\n|\r|\n/))) {
@@ -149,7 +149,7 @@ export async function parseTrustedKeys(lines: readonly string[], algorithm: numb
   return found;
 }
 
-/** A proof from its text; Refused when it is not exactly one. */
+/** Parse the text of a proof; Refused if it is not exactly one. */
 export function parseProof(whole: string): Proof {
   if (utf8(whole).length > NOTE_LIMIT + EXTRA_LIMIT * 2) throw new Refused("the proof is too large", "proof_too_large");
   const parting = whole.indexOf("\n\n");
@@ -179,7 +179,7 @@ function malformed(why: string): Refused {
 function parseNote(note: string): { text: string; signatures: Signature[] } {
   if (utf8(note).length > NOTE_LIMIT) throw new Refused("the note is too large", "note_too_large");
   if (/[\x00-\x09\x0b-\x1f]/.test(note)) throw new Refused("the note holds a control character", "note_malformed");
-  // The text may hold empty lines itself: the last one parts it from the signatures.
+  // The text may contain empty lines: the last one separates it from the signatures.
   const parting = note.lastIndexOf("\n\n");
   const lines = note.slice(parting + 2);
   if (parting < 0 || !lines.endsWith("\n")) throw new Refused("the note has no signature lines", "note_malformed");
@@ -207,7 +207,7 @@ function parseCheckpoint(text: string): Checkpoint {
   return { origin: lines[0]!, size: parseSize(lines[1]), root };
 }
 
-/** The signatures of a receipt's own text, each once by a signer; none is checked yet. */
+/** Return the signatures of a receipt's own text, one for each signer, not yet checked. */
 export function parseAttestation(lines: readonly string[], origin: string): Signature[] {
   const found = lines
     .map(decodeBase64)
@@ -218,7 +218,7 @@ export function parseAttestation(lines: readonly string[], origin: string): Sign
   return found;
 }
 
-/** The key as it signs checkpoints of an origin: a log's key speaks for every origin under its name. */
+/** Return the key for an origin's checkpoints: a log's key signs for every origin under its name. */
 export async function keyFor({ key }: TrustedKey, origin: string): Promise<VerifierKey | undefined> {
   if (!isKeyName(origin) || (origin !== key.name && !origin.startsWith(`${key.name}/`))) return undefined;
   return keyNamed(origin, key.algorithm, key.publicKey);
@@ -228,12 +228,12 @@ export function isCosignature(signature: Signature): boolean {
   return signature.data.length === COSIGNATURE_BYTES;
 }
 
-/** Whether a plain signature line of this key is right for this text. */
+/** Whether a plain signature line of this key is valid for this text. */
 export function verifies(key: VerifierKey, signature: Signature, text: string): Promise<boolean> {
   return isSigned(key, signature.data, utf8(text));
 }
 
-/** When a witness cosigned this text, in seconds since 1970; undefined when it did not. */
+/** Return when a witness cosigned this text, in seconds since 1970; undefined if it did not. */
 export async function cosignedAt(key: VerifierKey, signature: Signature, text: string): Promise<bigint | undefined> {
   if (!isCosignature(signature)) return undefined;
   const seconds = new DataView(signature.data.buffer).getBigUint64(0);
@@ -247,7 +247,7 @@ async function isSigned(key: VerifierKey, signature: Bytes, message: Bytes): Pro
     const imported = await crypto.subtle.importKey("raw", key.publicKey, "Ed25519", false, ["verify"]);
     return await crypto.subtle.verify("Ed25519", imported, signature, message);
   } catch (cause) {
-    // A platform that cannot check must not be taken for a signature that is wrong.
+    // A platform without Ed25519 must not look like a wrong signature.
     if ((cause as Error).name === "NotSupportedError") {
       throw new RedKeyError("this platform has no Ed25519 in WebCrypto", "ed25519_unavailable", { cause });
     }

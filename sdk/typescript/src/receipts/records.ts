@@ -1,8 +1,8 @@
-/** Records: the running hash of Hedera topics, the event that a wire is, and rows of mirror nodes. */
+/** Records: the running hash of Hedera topics, the event of a wire, and rows of mirror nodes. */
 import { canonical, decode, Refused, utf8, type Json, type JsonObject } from "./json.js";
 import { decodeBase64, digest, encodeBase64, equal, joined, parseSize, type Bytes, type Checkpoint } from "./notes.js";
 
-/** What happened, worked out from a wire and its place alone. */
+/** An event, computed from only a wire and its place in the ledger. */
 export interface ProvenEvent {
   eventId: string;
   type: string;
@@ -12,7 +12,7 @@ export interface ProvenEvent {
   subject: { type: string; id: string };
 }
 
-/** What the ledger knows of a record beside its wire. */
+/** The ledger's data about a record, besides its wire. */
 export interface Internal {
   topicId: string;
   payer: string;
@@ -23,10 +23,10 @@ export interface Internal {
 
 const BILLION = 1_000_000_000n;
 const HASH_BYTES = 48;
-// What Java's ObjectOutputStream writes around the fields: the running hash of Hedera is over those bytes.
+// Hedera's running hash includes the bytes that Java's ObjectOutputStream writes around the fields.
 const OPENING = bytes("aced0005757200025b42acf317f8060854e0020000787000000030");
 const CLOSING = bytes("7571007e000000000030");
-// The payload field that repeats what the stream id says, by kind of stream.
+// The payload field that repeats the stream's id, by kind of stream.
 const SUBJECT_FIELDS = ["task", "agent", "workflow", "queue", "role", "workspace"];
 
 function bytes(digits: string): Bytes {
@@ -53,7 +53,7 @@ export async function preimage(
   return joined(OPENING, previous, new Uint8Array(view.buffer), CLOSING, await digest("SHA-384", message));
 }
 
-/** `shard.realm.num` as three integers. */
+/** Parse `shard.realm.num` into three integers. */
 function entity(text: string): bigint[] {
   const parts = text.split(".");
   if (parts.length !== 3 || !parts.every((part) => /^\d+$/.test(part) && BigInt(part) < 2n ** 63n)) {
@@ -62,14 +62,14 @@ function entity(text: string): bigint[] {
   return parts.map(BigInt);
 }
 
-/** Nanoseconds from `seconds.nnnnnnnnn`. */
+/** Parse `seconds.nnnnnnnnn` into nanoseconds. */
 function parseTime(text: string): bigint {
   const [, seconds, nanos] = /^(\d+)\.(\d{9})$/.exec(text) ?? [];
   if (seconds === undefined || nanos === undefined) throw new Error(`"${text}" is not seconds.nnnnnnnnn`);
   return BigInt(seconds) * BILLION + BigInt(nanos);
 }
 
-/** The record that a receipt shows: its wire, its leaf and its time; Refused where it contradicts itself. */
+/** Read the record of a receipt: its wire, its leaf and its time; Refused if it contradicts itself. */
 export async function readRecord(
   wire: string,
   internal: Internal,
@@ -105,7 +105,7 @@ export async function readRecord(
   return { wire: value, leaf, time };
 }
 
-/** The event that a wire is at its place in the order; Refused when it is not an Agent Wire 1.1 message. */
+/** Return the event of a wire at its place in the order; Refused if it is not an Agent Wire 1.1 message. */
 export function eventAt(wire: Json, sequence: number, time: bigint): ProvenEvent {
   try {
     const said = wire as {
@@ -140,7 +140,7 @@ export function eventAt(wire: Json, sequence: number, time: bigint): ProvenEvent
   }
 }
 
-/** The kind of a stream and what it is about; a task's stream also names an attempt. */
+/** Split a stream id into its kind and its subject; a task's stream also names an attempt. */
 function streamOf(id: string): { kind: string; subject: string } {
   const [kind = "", subject, ...rest] = id.split(":");
   if (subject === undefined || (rest.length && !/^\d+$/.test(rest[1] ?? ""))) throw new Error("no stream");
@@ -153,12 +153,12 @@ function actorOf(
 ): ProvenEvent["actor"] {
   const [kind = "", ...rest] = wire.sender.split(":");
   const name = rest.join(":");
-  // The system settles a claim, but the agent that asked is the one who acted.
+  // The system records the claim, but the claiming agent is the actor.
   if (wire.type.startsWith("task.claim")) return { type: "agent", id: text(stated("agent_id") || name || kind) };
   if (kind !== "agent" && kind !== "runner") return { type: kind, id: name || kind };
-  // An agent's stream names the agent, except where somebody else writes to it, as an inbox.
+  // An agent's stream names the agent, unless another sender writes to it, as to an inbox.
   const named = wire.type.startsWith("agent.") ? stated("agent_id") : wire.payload["agent_id"];
-  // A runner acts for the agent that it names.
+  // A runner acts on behalf of the agent in the payload.
   return { type: named ? "agent" : kind, id: text(named || name) };
 }
 
@@ -169,7 +169,7 @@ function text(value: Json): string {
 }
 
 function isoTime(time: bigint): string {
-  // Later years have no spelling of four digits.
+  // Later years do not fit into four digits.
   if (time >= 253_402_300_800n * BILLION) throw new Error("a time beyond the year 9999");
   return `${new Date(Number(time / BILLION) * 1000).toISOString().slice(0, 19)}.${String(time % BILLION).padStart(9, "0")}Z`;
 }
@@ -186,7 +186,7 @@ export interface Row {
   chunked: boolean;
 }
 
-/** A row from JSON; Refused when it is not one. */
+/** Parse a row from JSON; Refused if it is not one. */
 export function parseRow(value: Json): Row {
   try {
     const said = value as JsonObject;
@@ -212,7 +212,7 @@ export function parseRow(value: Json): Row {
   }
 }
 
-/** The rows whose running hash follows from the row before them, by place; Refused when one contradicts another. */
+/** Return the rows whose running hash follows from the previous row, by place; Refused if rows contradict each other. */
 export async function checkRows(rows: readonly Row[]): Promise<Map<string, Row>> {
   const seen = new Map<string, Row>();
   for (const row of rows) {

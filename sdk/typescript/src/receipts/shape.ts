@@ -2,7 +2,7 @@
 import { Refused, type Json } from "./json.js";
 import type { Internal, ProvenEvent } from "./records.js";
 
-/** A receipt, as far as its shape says. */
+/** A receipt that has the right shape but is not verified. */
 export interface ReceiptParts extends ProvenEvent {
   verification: { status: "verified" | "pending"; provider: string; receiptUrl: string };
   effect: { status: "applied" | "void"; reason?: string | null };
@@ -14,6 +14,7 @@ export interface ReceiptParts extends ProvenEvent {
     signers?: Array<{ key: string; added: number; retired?: number | null }>;
     content?: string[];
     anchor?: Json[];
+    order?: { network: string; topic: string; sequence?: number; until: number } | null;
     attestation?: string[];
   } | null;
 }
@@ -45,11 +46,12 @@ const RECEIPT: Shape = {
     "signers?": [{ key: "string", added: "integer", "retired??": "integer" }],
     "content?": ["string"],
     "anchor?": ["object"],
+    "order??": { network: "string", topic: "string", "sequence??": "integer", until: "integer" },
     "attestation?": ["string"],
   },
 };
 
-/** The receipt in a document; Refused when it is not one. */
+/** Return the receipt in a document; Refused if it is not one. */
 export function checkReceipt(document: Json): ReceiptParts {
   conform(document, RECEIPT, "");
   return document as unknown as ReceiptParts;

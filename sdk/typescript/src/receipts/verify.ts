@@ -1,13 +1,13 @@
 /**
- * Verifying a receipt with nothing but its bytes and the caller's keys: a second implementation of `redkey receipt
- * verify`, for browsers too.
+ * Verify a receipt from only its bytes and the caller's keys: a second implementation of `redkey receipt verify`, which
+ * also runs in browsers.
  *
- *     integrity   the parts agree: the record is in the tree of the checkpoint, and the receipt says what it says
- *     signed      a key that the caller brought signed that checkpoint, and the rest of the receipt
- *     witnessed   the caller's witnesses cosigned it: the log shows them the same history
- *     anchored    it stands on a public topic, by a mirror node's answer that the caller brought
+ *     integrity   the record is in the checkpoint's tree, and the receipt matches the record
+ *     signed      a key of the caller signed that checkpoint and the rest of the receipt
+ *     witnessed   the caller's witnesses cosigned it: they saw the same history
+ *     anchored    it is on a public topic, according to a mirror node's answer from the caller
  *
- * No level above holds where integrity does not. A key that came with the receipt proves nothing.
+ * If integrity fails, all other levels fail. A key inside the receipt proves nothing.
  */
 import { decode, Refused, utf8, type Json, type JsonObject } from "./json.js";
 import {
@@ -19,6 +19,7 @@ import {
   witnessedLevel,
   type Finding,
   type Level,
+  type Opinion,
 } from "./levels.js";
 import * as notes from "./notes.js";
 import type { Bytes, Proof, TrustedKey, VerifierKey } from "./notes.js";
@@ -27,17 +28,17 @@ import { checkReceipt, type ReceiptParts } from "./shape.js";
 
 export type LevelName = "integrity" | "signed" | "witnessed" | "anchored";
 
-/** What the caller brought, all of it as text: keys as `redkey receipt keys` prints them, rows of a mirror node. */
+/** The caller's inputs as text: keys as `redkey receipt keys` prints them, and rows of a mirror node. */
 export interface Policy {
   keys?: readonly string[];
   witnesses?: readonly string[];
-  /** How many witnesses must have cosigned; all of them when not given. */
+  /** How many witnesses must have cosigned; all of them by default. */
   quorum?: number;
   mirror?: readonly unknown[];
 }
 
 export interface Verdict {
-  /** Whether integrity and every level that the caller brought the means for hold. */
+  /** Whether integrity holds, and every level for which the caller provided keys or rows. */
   passed: boolean;
   levels: Record<LevelName, Level>;
   findings: Finding[];
@@ -48,7 +49,12 @@ export interface Verdict {
 const RECEIPT_LIMIT = 64 * 1024 * 1024;
 const LEVELS: readonly LevelName[] = ["integrity", "signed", "witnessed", "anchored"];
 
-/** What a receipt proves to a caller with these keys. Keys that cannot be read are refused with an error. */
+/** On a network-ordered workspace, records are computed from messages; only the command line recomputes them. */
+function ordered(topic: string): Opinion {
+  return opinion(false, `topic ${topic} gives the order; redkey receipt verify --mirror computes the record from it`);
+}
+
+/** Return what a receipt proves to a caller with these keys; throw an error for invalid keys. */
 export async function verifyReceipt(receipt: string | Uint8Array | object, policy: Policy = {}): Promise<Verdict> {
   const data =
     receipt instanceof Uint8Array ? receipt : utf8(typeof receipt === "string" ? receipt : JSON.stringify(receipt));
@@ -103,7 +109,7 @@ async function judge(
       integrity,
       signed,
       await witnessedLevel(proof, witnesses, quorum, own),
-      await anchoredLevel(proof, offline.anchor ?? [], mirror),
+      offline.order ? ordered(offline.order.topic) : await anchoredLevel(proof, offline.anchor ?? [], mirror),
     ];
     const levels = Object.fromEntries(opinions.map(({ holds, why }, index) => [LEVELS[index], { holds, why }]));
     const findings = opinions.flatMap((one) => one.findings);
@@ -114,7 +120,7 @@ async function judge(
   }
 }
 
-/** The verdict on what cannot be read, or contradicts itself. */
+/** The verdict on a receipt that is invalid or contradicts itself. */
 function nothingHolds(findings: Finding[]): Omit<Verdict, "passed"> {
   const why = (index: number) => (index ? "the receipt is not whole" : findings[0]!.message);
   const levels = Object.fromEntries(LEVELS.map((name, index) => [name, { holds: false, why: why(index) }]));
@@ -140,7 +146,8 @@ async function inclusion(proof: Proof, leaf: Bytes, sequence: number): Promise<F
 
 /** Whether the leaf is in the tree of the checkpoint, at the index (RFC 9162). */
 async function isInside({ index, hashes, checkpoint }: Proof, leaf: Bytes): Promise<boolean> {
-  // Up to the height where leaf and right edge part, every level has a sibling; above it only left ones count.
+  // Below the height where the leaf and the right edge of the tree diverge, every level has a sibling; above it, only
+  // left siblings count.
   const inner = bitLength(index ^ (checkpoint.size - 1n));
   const left = (index >> BigInt(inner)).toString(2).replaceAll("0", "").length;
   if (hashes.length !== inner + left) return false;
@@ -156,14 +163,14 @@ function bitLength(value: bigint): number {
   return value === 0n ? 0 : value.toString(2).length;
 }
 
-/** Receipts of the first version show the sender as the actor of what a runner did for an agent. */
+/** Receipts of the first version name the sender as the actor if a runner acted for an agent. */
 function isSender(actor: ProvenEvent["actor"], wire: string): boolean {
   const { sender } = JSON.parse(wire) as { sender: string };
   const [kind = "", ...rest] = sender.split(":");
   return actor.type === kind && actor.id === (rest.join(":") || kind);
 }
 
-/** What the receipt says that its wire and proof do not. */
+/** Find statements of the receipt that differ from its wire and proof. */
 function agreement(
   receipt: ReceiptParts,
   offline: NonNullable<ReceiptParts["offline"]>,
@@ -195,7 +202,7 @@ function agreement(
     true,
     proof.signatures.some((one) => one.name === origin && !notes.isCosignature(one)),
     proof.signatures.some(notes.isCosignature),
-    Boolean(offline.anchor?.length),
+    Boolean(offline.anchor?.length) || Boolean(offline.order),
   ];
   if (LEVELS.some((name, index) => levels[name] !== carried[index])) {
     differs("levels_mismatch", "/levels", "the receipt claims other levels than it carries material for");
@@ -210,7 +217,7 @@ function sortedPair(value: unknown): unknown {
   return typeof value === "object" && value !== null ? Object.entries(value).sort() : value;
 }
 
-/** The bodies that a receipt carries and its wire does not name. */
+/** Find bodies in a receipt that its wire does not name. */
 async function content(bodies: readonly string[], payload: Json): Promise<Finding[]> {
   const named = new Map<string, Json>();
   collect(payload, named);
@@ -234,14 +241,14 @@ async function content(bodies: readonly string[], payload: Json): Promise<Findin
   return found;
 }
 
-/** Every hash and length of content that a payload names. */
+/** Return every content hash and length in a payload. */
 function collect(value: Json, named: Map<string, Json>): void {
   if (typeof value !== "object" || value === null) return;
   if (!Array.isArray(value) && typeof value["sha256"] === "string") named.set(value["sha256"], value["bytes"] ?? null);
   for (const item of Object.values(value)) collect(item, named);
 }
 
-/** From which size on each signer that the receipt tells of signs no more, by public key. */
+/** Return the tree size from which each retired signer in the receipt no longer signs, by public key. */
 async function retirements(
   signers: ReadonlyArray<{ key: string; retired?: number | null }>,
 ): Promise<Map<string, bigint>> {

@@ -1,4 +1,4 @@
-"""Clients of the bus: one core without I/O, and two thin shells around it, blocking and asynchronous."""
+"""Clients of the bus: a core without I/O, and two clients around it, blocking and asynchronous."""
 
 from redkey.bus.client.aio import AsyncBusClient
 from redkey.bus.client.blocking import BusClient

@@ -1,4 +1,4 @@
-"""A client for event loops: the same requests over the same core, awaited."""
+"""The asynchronous client: the same requests and the same core as the blocking one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from redkey.bus.client import asks
-from redkey.bus.client.asks import MAIN
-from redkey.bus.client.core import Ask, ClientCore, Envelope
+from redkey.bus.client import requests
+from redkey.bus.client.core import ClientCore, ClientRequest, Envelope
+from redkey.bus.client.requests import MAIN
 from redkey.bus.home import find_home, no_bus, socket_for
 from redkey.bus.runtime.events import Kind, Message
 from redkey.errors import BusLost
@@ -23,7 +23,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 
 
 class AsyncBusClient:
-    """As `BusClient`, awaited; several tasks may use one at once."""
+    """The asynchronous `BusClient`; several tasks may use one client at once."""
 
     def __init__(
         self, home: Path | str | None = None, *, timeout: float = 30.0, reconnect_seconds: float = 30.0
@@ -40,45 +40,45 @@ class AsyncBusClient:
 
     # Sessions and agents.
 
-    async def sessions(self) -> list[asks.SessionInfo]:
-        return await self._ask(asks.sessions())
+    async def sessions(self) -> list[requests.SessionInfo]:
+        return await self._ask(requests.sessions())
 
     async def create_session(self, name: str | None = None) -> str:
-        return await self._ask(asks.create_session(name))
+        return await self._ask(requests.create_session(name))
 
     async def open_session(self, name: str = MAIN) -> str:
-        """The open session of a name; it is created when there is none."""
-        return await self._ask(asks.open_session(name))
+        """Return the open session with a name; create it if there is none."""
+        return await self._ask(requests.open_session(name))
 
     async def close_session(self, session: str) -> None:
-        await self._ask(asks.close_session(session))
+        await self._ask(requests.close_session(session))
 
-    async def agents(self, session: str | None = None) -> list[asks.AgentInfo]:
-        return await self._ask(asks.agents(session or self.session))
+    async def agents(self, session: str | None = None) -> list[requests.AgentInfo]:
+        return await self._ask(requests.agents(session or self.session))
 
     async def join(self, session: str, agent: str, name: str | None = None) -> None:
-        """Become an agent of a session; what waits for it comes from now on."""
-        # Known before it is asked for: what waits comes right behind the answer.
+        """Join a session as an agent; its waiting messages arrive from now on."""
+        # Set before the request, because waiting messages follow right after the reply.
         before, self._core.agent = self._core.agent, agent
         try:
-            await self._ask(asks.join(session, agent, name))
+            await self._ask(requests.join(session, agent, name))
         except BaseException:
             self._core.agent = before
             raise
         self.session, self.name = session, name
 
     async def rename(self, name: str) -> None:
-        await self._ask(asks.rename(self.session, self._core.agent, name))
+        await self._ask(requests.rename(self.session, self._core.agent, name))
         self.name = name
 
     async def leave(self) -> None:
-        """Leave the session for good; what waits is not kept."""
-        await self._ask(asks.leave(self.session, self._core.agent))
+        """Leave the session for good; messages that wait are deleted."""
+        await self._ask(requests.leave(self.session, self._core.agent))
         self._core.agent = ""
 
     async def remove(self, agent: str, session: str | None = None) -> None:
-        """Remove any agent of a session, as the person at this machine; what waits for it is not kept."""
-        await self._ask(asks.remove(session or self.session, agent))
+        """Remove any agent of a session, as the person at this machine; messages that wait for it are deleted."""
+        await self._ask(requests.remove(session or self.session, agent))
 
     # Messages.
 
@@ -96,35 +96,35 @@ class AsyncBusClient:
     ) -> Message:
         """Send a message; it is durable when this returns. `conversation` is an id and its owner.
 
-        Without a `kind`, an answer in somebody else's conversation is a reply, and anything else a user message.
+        Without a `kind`, a message in another agent's conversation is a reply, and any other a user message.
         """
         message = self._core.compose(self.session, self.name, dst, text, kind, reply_to, conversation, message_id)
-        await self._ask(asks.send(message, ack, to_all=to_all), key=message.id)
+        await self._ask(requests.send(message, ack, to_all=to_all), key=message.id)
         return message
 
     async def reply(self, message: Message, text: str) -> Message | None:
-        """Answer a message in its conversation. None, and nothing is sent, where an answer would only make a loop:
-        to a reply, to a notice, at the end of a chain, or to a stranger in somebody else's conversation."""
+        """Answer a message in its conversation. Send nothing and return None if an answer would make a loop: to a
+        reply, to a notice, at the end of a chain, or to a follow-up by another agent than the owner."""
         if not self._core.may_reply(message):
             return None
         return await self.send(message.src, text, kind="reply", reply_to=message)
 
     async def receive(self) -> Message:
-        """The next message."""
+        """Wait for the next message."""
         while not self._core.messages:
             await self._more()
         return self._core.messages.popleft()
 
-    async def progress(self, message: Message) -> list[asks.Delivery]:
-        """How far a message has come: waiting, delivered or acknowledged, for each receiver."""
-        return await self._ask(asks.progress(message))
+    async def progress(self, message: Message) -> list[requests.Delivery]:
+        """The state of a message for each receiver: waiting, delivered or acknowledged."""
+        return await self._ask(requests.progress(message))
 
     async def confirm(self, message: Message) -> None:
         """Confirm a message whose sender asked for a manual ack."""
         await self._write(self._core.confirmation(message))
 
     async def event(self) -> Envelope:
-        """The next thing that happened in the session beside messages."""
+        """Wait for the next event of the session other than a message."""
         while not self._core.events:
             await self._more()
         return self._core.events.popleft()
@@ -132,29 +132,29 @@ class AsyncBusClient:
     # Events.
 
     async def history(self, session: str | None = None, limit: int = 0) -> list[Envelope]:
-        return await self._ask(asks.history(session or self.session, limit))
+        return await self._ask(requests.history(session or self.session, limit))
 
     async def follow(
         self, session: str | None = None, *, after: int = 0, follow: bool = True
     ) -> AsyncIterator[Envelope]:
-        """The records of a session from a place on; with `follow` it goes on until the session is over.
+        """Yield the records of a session from a position on; with `follow`, until the session is closed.
 
-        It goes on over lost connections and restarts of the bus, within `reconnect_seconds` each.
+        It survives lost connections and restarts of the bus, if each is over within `reconnect_seconds`.
         """
         place = after
         while True:
             try:
-                await self._ask(asks.stream(session or self.session, follow=follow, after=place))
+                await self._ask(requests.stream(session or self.session, follow=follow, after=place))
                 while (envelope := await self._next_record())["type"] != "events.end":
                     place = envelope["payload"]["seq"]
                     yield envelope["payload"]
                 if not self._core.agent:
-                    # The bus ends a connection that was there for this alone.
+                    # The bus closes a connection that was used for this stream only.
                     await self.close()
                 return
             except BusLost:
                 self._core.records.clear()
-                await self._come_back()
+                await self._reconnect_and_join()
 
     async def _next_record(self) -> Envelope:
         while not self._core.records:
@@ -184,22 +184,22 @@ class AsyncBusClient:
 
     # The connection.
 
-    async def _ask(self, ask: Ask[T], *, key: str = "") -> T:
+    async def _ask(self, request: ClientRequest[T], *, key: str = "") -> T:
         key = key or self._core.new_id()
-        src = ask.src or self._core.agent or asks.ANONYMOUS
+        src = request.src or self._core.agent or requests.ANONYMOUS
         while True:
             try:
-                await self._write(self._core.encode(ask, key, src))
+                await self._write(self._core.encode(request, key, src))
                 async with asyncio.timeout(self._timeout):
                     while not self._core.answered(key):
                         await self._wait()
-                return self._core.answer(key, ask)
+                return self._core.answer(key, request)
             except TimeoutError:
-                raise BusLost(f"the bus did not answer {ask.type} within {self._timeout:g} seconds") from None
+                raise BusLost(f"the bus did not answer {request.type} within {self._timeout:g} seconds") from None
             except BusLost:
-                if not ask.again:
+                if not request.again:
                     raise
-                await self._come_back()
+                await self._reconnect_and_join()
 
     async def _write(self, data: bytes) -> None:
         writer = self._writer or await self._connect()
@@ -208,17 +208,17 @@ class AsyncBusClient:
             await writer.drain()
         except OSError as cause:
             await self.close()
-            raise BusLost(f"the connection to the bus is gone: {cause.strerror or cause}") from cause
+            raise BusLost(f"the connection to the bus was lost: {cause.strerror or cause}") from cause
 
     async def _more(self) -> None:
-        """Wait until something has come in, over as many connections as that takes."""
+        """Wait until data has arrived; reconnect as often as needed."""
         try:
             await self._wait()
         except BusLost:
-            await self._come_back()
+            await self._reconnect_and_join()
 
     async def _wait(self) -> None:
-        """Wait until something has come in; BusLost when the connection ends before that."""
+        """Wait until data has arrived; raise BusLost if the connection ends before."""
         if self._reading is None:
             await self._connect()
         reading = self._reading
@@ -252,8 +252,8 @@ class AsyncBusClient:
                     self._core.outgoing.clear()
                 self._changed.set()
 
-    async def _come_back(self) -> None:
-        """Connect again and join again; BusLost when that takes too long."""
+    async def _reconnect_and_join(self) -> None:
+        """Reconnect and join again; raise BusLost if that takes too long."""
         async with self._lock:
             if self._reading is not None and not self._reading.done():
                 return
@@ -273,8 +273,8 @@ class AsyncBusClient:
                     wait = min(wait * 2, _LONGEST_WAIT)
 
     async def _rejoin(self) -> None:
-        key, ask = self._core.new_id(), asks.join(self.session, self._core.agent, None)
-        await self._write(self._core.encode(ask, key, self._core.agent))
+        key, request = self._core.new_id(), requests.join(self.session, self._core.agent, None)
+        await self._write(self._core.encode(request, key, self._core.agent))
         while not self._core.answered(key):
             await self._wait()
-        self._core.answer(key, ask)
+        self._core.answer(key, request)

@@ -1,8 +1,7 @@
-"""What both clients do: bytes in, answers and messages out; requests in, bytes out. No sockets.
+"""The core of both clients: bytes in, replies and messages out; requests in, bytes out. No sockets.
 
-A message is handed to the application once for each id, whatever the bus delivers: redelivered copies are confirmed
-again and go no further. The memory of ids outlives the connection, so that this holds over reconnects too. What the
-agent sends keeps the rules of conduct, whatever the bus at the other end enforces.
+A message is given to the application once for each id: redelivered copies are only confirmed again. The ids are kept
+over reconnects too. What the agent sends keeps the rules of conduct, whether or not the bus enforces them.
 """
 
 from __future__ import annotations
@@ -27,26 +26,26 @@ _REMEMBERED = 100_000
 Envelope = dict[str, Any]
 
 
-class Ask(msgspec.Struct, Generic[T], frozen=True):
-    """A request: what is sent, what its answer means, and whether it may be sent again after a lost connection."""
+class ClientRequest(msgspec.Struct, Generic[T], frozen=True):
+    """A request: its fields, how to read its reply, and whether it may be sent again after a lost connection."""
 
     type: str
     read: Callable[[Envelope], T]
     fields: dict[str, Any] = {}
     again: bool = True
-    # Who asks, if not the agent of the client.
+    # The sender, if not the client's agent.
     src: str = ""
 
 
 class Received:
-    """The ids of messages that the application has been given."""
+    """The ids of messages that the application already got."""
 
     def __init__(self, limit: int = _REMEMBERED) -> None:
         self._ids: OrderedDict[str, None] = OrderedDict()
         self._limit = limit
 
     def first(self, message_id: str) -> bool:
-        """True the first time that an id comes."""
+        """True the first time that an id arrives."""
         if message_id in self._ids:
             self._ids.move_to_end(message_id)
             return False
@@ -57,7 +56,7 @@ class Received:
 
 
 class ClientCore:
-    """One agent's (or nobody's) side of the protocol."""
+    """The client side of the protocol, before and after an agent has joined."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -66,15 +65,15 @@ class ClientCore:
         self._answers: dict[str, Envelope] = {}
         self._pending: set[str] = set()
         self._streams: set[str] = set()
-        # Confirmations that wait to be sent.
+        # Confirmations to be sent.
         self.outgoing: deque[bytes] = deque()
         self.messages: deque[Message] = deque()
         self.records: deque[Envelope] = deque()
-        # What happened in the session beside messages.
+        # Events of the session other than messages.
         self.events: deque[Envelope] = deque(maxlen=1000)
         self.agent = ""
 
-    # Out.
+    # Output.
 
     def new_id(self) -> str:
         return str(uuid.uuid4())
@@ -90,9 +89,9 @@ class ClientCore:
         conversation: tuple[str, str] | None,
         message_id: str | None,
     ) -> Message:
-        """A message of the agent: an answer stays in its conversation, another begins one of its own.
+        """Compose a message of the agent: an answer stays in its conversation, any other begins a new one.
 
-        BusRefused when it would break a rule of conduct.
+        Raise BusRefused if it would break a rule of conduct.
         """
         key = message_id or self.new_id()
         if conversation is None and reply_to is not None:
@@ -120,17 +119,17 @@ class ClientCore:
         return message
 
     def may_reply(self, message: Message) -> bool:
-        """True for a message that is answered: not for replies and notices, nor where the chain must end."""
+        """Whether a message may be answered: not replies and notices, nor at the end of a chain."""
         answers = message.kind in DIRECTING and self._conduct.may_answer(message)
-        return answers and not self._conduct.is_follow_up_of_a_stranger(message)
+        return answers and not self._conduct.is_foreign_follow_up(message)
 
-    def encode(self, ask: Ask[Any], key: str, src: str) -> bytes:
-        """The line of a request; its answer is waited for from now on."""
-        fields = {name: value for name, value in ask.fields.items() if value is not None}
+    def encode(self, request: ClientRequest[Any], key: str, src: str) -> bytes:
+        """Encode a request as a line, and expect its reply from now on."""
+        fields = {name: value for name, value in request.fields.items() if value is not None}
         self._pending.add(key)
-        if ask.type == "events.stream":
+        if request.type == "events.stream":
             self._streams.add(key)
-        envelope = {"v": VERSION, "type": ask.type, "id": key, "ts": _now(), "src": src, **fields}
+        envelope = {"v": VERSION, "type": request.type, "id": key, "ts": _now(), "src": src, **fields}
         return orjson.dumps(envelope) + b"\n"
 
     def confirmation(self, message: Message) -> bytes:
@@ -148,38 +147,39 @@ class ClientCore:
             }
         ) + b"\n"  # fmt: skip
 
-    # In.
+    # Input.
 
     def feed(self, data: bytes) -> None:
-        """Take in what came."""
+        """Process bytes that arrived."""
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
             try:
                 envelope = orjson.loads(line)
             except orjson.JSONDecodeError:
-                # What cannot be read is somebody else's mistake; the next line may be fine.
+                # Skip a line that cannot be read; the next one may be valid.
                 continue
             if isinstance(envelope, dict):
                 self._take(envelope)
 
     def forget_connection(self) -> None:
-        """The connection is gone, and with it half a line and the answers that were waited for."""
+        """Drop the state of a lost connection: half a line, pending requests and confirmations."""
         self._buffer = b""
         self._pending.clear()
         self._streams.clear()
         self._answers.clear()
         self.outgoing.clear()
 
-    def answer(self, key: str, ask: Ask[T]) -> T:
-        """What a request was answered; KeyError while it was not."""
+    def answer(self, key: str, request: ClientRequest[T]) -> T:
+        """Read the reply to a request; KeyError if there is none yet."""
         envelope = self._answers.pop(key)
         self._pending.discard(key)
         if envelope.get("status") == "error":
             error = envelope.get("error") or {}
             raise BusRefused(str(error.get("message", "refused")), code=str(error.get("code", "bus_refused")))
-        return ask.read(envelope)
+        return request.read(envelope)
 
     def answered(self, key: str) -> bool:
+        """Whether a request has its reply."""
         return key in self._answers
 
     def _take(self, envelope: Envelope) -> None:
@@ -194,7 +194,7 @@ class ClientCore:
             self.events.append(envelope)
 
     def _take_message(self, envelope: Envelope) -> None:
-        # The answer to a `message.send` has its type too, and says how it went.
+        # A reply to `message.send` has the same type, but a `status`.
         if envelope.get("corr") in self._pending and "status" in envelope:
             self._answers[envelope["corr"]] = envelope
             return
@@ -202,7 +202,7 @@ class ClientCore:
         if message.src == self.agent or message.dst != self.agent:
             return
         if self._received.first(message.id):
-            if not self._conduct.is_follow_up_of_a_stranger(message):
+            if not self._conduct.is_foreign_follow_up(message):
                 self._conduct.note(message, time.monotonic())
             self.messages.append(message)
         mode = (envelope.get("ack") or {}).get("mode")

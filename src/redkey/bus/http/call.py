@@ -1,7 +1,7 @@
-"""One request to the HTTP face: who asks, for what, and the way from it to the bus.
+"""One request to the HTTP face: its caller, its path and body, and how it uses the bus.
 
-Idempotency: a POST with an Idempotency-Key is answered once. Its answer becomes durable together with what it did, so
-that a repeated request gets the same answer and does nothing, even when the bus died in between.
+Idempotency: a POST with an Idempotency-Key takes effect once. Its answer is committed together with its effect, so a
+repeated request gets the same answer and changes nothing, even after a crash in between.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from redkey.bus.bridge import Bridge
 from redkey.bus.bus import Bus
 from redkey.bus.commits import Done
 from redkey.bus.core import Also
-from redkey.bus.envelope import EVERYBODY
+from redkey.bus.envelope import ALL_AGENTS
+from redkey.bus.model import MESSAGE, AgentState, Decided, SessionRecord, SessionState, Write
 from redkey.bus.polls import Poll
-from redkey.bus.state import MESSAGE, Agent, Decided, Record, Session, Write
 from redkey.bus.weave1 import CARRIED
 from redkey.errors import BusRefused
 from redkey.http.exchange import Exchange
@@ -33,39 +33,39 @@ _MANAGING = frozenset({"operator", "admin", "produce"})
 
 
 class BusCaller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks: in which workspace, by which key, and as whom."""
+    """The caller of a request: workspace, key, scopes and agent."""
 
     workspace: str = ""
     key_id: str = ""
     scopes: frozenset[str] = frozenset()
-    # A key of one agent speaks for that agent alone.
+    # The agent of an agent's key; such a key may act for this agent only.
     agent_id: str = ""
     may_write: bool = True
-    # Calls what it is given when the authority of the caller ends; gives what to call when it is over.
+    # Register a callback for the end of the key; returns the function that removes it.
     hold: Callable[[Callable[[], None]], Callable[[], None]] | None = None
-    # The same as use cases know it; None where the bus stands alone.
+    # The same caller for use cases; None if the bus runs without a server.
     ledger_caller: Caller | None = None
 
     @property
     def manages(self) -> bool:
-        """May act for everybody: close sessions, order agents, bind ledgers. An agent's own key may not."""
+        """May act on whole sessions: close them, order agents, bind ledgers. An agent's key may not."""
         return not self.agent_id or not _MANAGING.isdisjoint(self.scopes)
 
     @property
     def reads_all(self) -> bool:
-        """May read what is said between others. An agent's own key may not, unless its agent leads the session."""
+        """May read messages between others. An agent's key may not, unless its agent leads the session."""
         return self.manages or "read" in self.scopes
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """A status and a body; None means an empty one."""
+class BusReply(msgspec.Struct, frozen=True):
+    """A status and a body; None for an empty body."""
 
     status: int
     body: Any = None
 
 
-class Call:
-    """A request."""
+class BusRequest:
+    """One HTTP request and what its handler needs."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Call:
         streams: set[Any],
         bridge: Bridge | None,
     ) -> None:
-        """`polls` and `streams` are those of the face, which a stop answers and ends."""
+        """`polls` and `streams` are those of the face, which ends them when it stops."""
         headers = exchange.headers
         self.exchange, self.polls, self.streams, self._bridge = exchange, polls, streams, bridge
         self.bus, self.caller, self.names, self.query = bus, caller, names, query
@@ -94,73 +94,75 @@ class Call:
 
     @property
     def bridge(self) -> Bridge:
-        """The way from the ledger, of a bus inside a server."""
+        """The bridge from the ledger; raise BusRefused if the bus runs without a server."""
         if self._bridge is None:
             raise _no_ledger()
         return self._bridge
 
     @property
     def ledger_caller(self) -> Caller:
-        """Who asks, for use cases; of a bus inside a server."""
+        """The caller for use cases; raise BusRefused if the bus runs without a server."""
         if self.caller.ledger_caller is None:
             raise _no_ledger()
         return self.caller.ledger_caller
 
-    # What was asked.
+    # The request.
 
     @property
-    def session(self) -> Session:
-        """The session of the path, if it is one of the caller's workspace."""
-        found = self.bus.session_of_id(self.names["session_id"], self.caller.workspace)
-        if found is None:
+    def session(self) -> SessionState:
+        """The session of the path, in the caller's workspace."""
+        session = self.bus.session_of_id(self.names["session_id"], self.caller.workspace)
+        if session is None:
             raise BusRefused("session not found", code="session_not_found", pointer="/session")
-        return found
+        return session
 
     @property
-    def open_session(self) -> Session:
+    def open_session(self) -> SessionState:
+        """The session of the path, which must be open."""
         return self.bus.open_session(self.session.key)
 
-    def agent(self, session: Session) -> Agent:
-        """The agent of the path, if the caller may speak for it."""
+    def agent(self, session: SessionState) -> AgentState:
+        """The agent of the path, if the caller may act for it."""
         agent = self.bus.agent(session, self.names["agent_id"])
         self.check_speaks_for(agent.id)
         return agent
 
     def check_speaks_for(self, agent_id: str) -> None:
+        """Refuse an agent's key that acts for another agent."""
         own = self.caller.agent_id
         if own and own != agent_id:
-            message = f"this key speaks for {own} alone, not for {agent_id}"
+            message = f"this key may act for {own} only, not for {agent_id}"
             raise BusRefused(message, code="agent_forbidden", pointer="/agent_id")
 
     def check_manages(self, *, leads: bool = False) -> None:
-        """Refuse an agent's own key; with `leads`, not that of an agent that leads the session."""
+        """Refuse an agent's key; with `leads`, accept the key of an agent that leads the session."""
         if not self.caller.manages and not (leads and self.leads):
-            raise BusRefused("an agent's key acts for its agent alone; use an admin key", code="insufficient_scope")
+            raise BusRefused("an agent's key may act for its agent only; use an admin key", code="insufficient_scope")
 
     @property
     def leads(self) -> bool:
-        """True for the key of an agent that was made a lead of the session: so it is granted what concerns all."""
+        """True for the key of an agent that leads the session, and so may read and close all of it."""
         agent = self.session.agents.get(self.caller.agent_id)
         return agent is not None and agent.lead
 
-    def sees(self, record: Record) -> bool:
-        """Whether the caller may read a record: an agent's own key sees events, and messages from and to its agent."""
+    def sees(self, record: SessionRecord) -> bool:
+        """Whether the caller may read a record: an agent's key reads events, and messages from and to its agent."""
         own = self.caller.agent_id
         if self.caller.reads_all or record.type.startswith(("session.", "agent.")) or self.leads:
             return True
         envelope = orjson.loads(record.envelope)
         if record.type in CARRIED and "dst" not in envelope and "topic" not in envelope:
-            # A task event of Weave v1 that its sender told to everybody.
+            # A task event of Weave v1 that was sent to all agents.
             return True
         payload = envelope.get("payload")
-        told = payload if record.type != MESSAGE and isinstance(payload, dict) else {}
-        parties = (envelope.get("src"), envelope.get("dst"), told.get("src"), told.get("dst"))
-        return own in parties or envelope.get("topic") == EVERYBODY
+        about = payload if record.type != MESSAGE and isinstance(payload, dict) else {}
+        parties = (envelope.get("src"), envelope.get("dst"), about.get("src"), about.get("dst"))
+        return own in parties or envelope.get("topic") == ALL_AGENTS
 
-    # What is done.
+    # The effect and the answer.
 
     async def durable(self, act: Callable[[Done], T]) -> T:
-        """What an act of the bus gives, once it is durable."""
+        """Run an operation of the bus, and return its result once it is durable."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done(refused: BusRefused | None) -> None:
@@ -171,23 +173,25 @@ class Call:
             else:
                 future.set_exception(refused)
 
-        found = act(done)
+        result = act(done)
         await future
-        return found
+        return result
 
-    async def poll(self, session: Session, look: Callable[[], Sequence[Record]], seconds: float) -> Sequence[Record]:
-        """What there is to tell, as soon as there is something; given up when the caller disconnects."""
-        future: asyncio.Future[Sequence[Record]] = asyncio.get_running_loop().create_future()
+    async def poll(
+        self, session: SessionState, look: Callable[[], Sequence[SessionRecord]], seconds: float
+    ) -> Sequence[SessionRecord]:
+        """Wait for a result, at most this many seconds; stop when the caller disconnects."""
+        future: asyncio.Future[Sequence[SessionRecord]] = asyncio.get_running_loop().create_future()
 
-        def tell(found: Sequence[Record]) -> None:
+        def answer(records: Sequence[SessionRecord]) -> None:
             if not future.done():
-                future.set_result(found)
+                future.set_result(records)
 
         def end() -> None:
             if not future.done():
-                future.set_exception(BusRefused("the key or token ended", code="unauthenticated"))
+                future.set_exception(BusRefused("the key or token has expired or was revoked", code="unauthenticated"))
 
-        poll = Poll(self.bus.feed(session), look, seconds, tell)
+        poll = Poll(self.bus.feed(session), look, seconds, answer)
         self.polls.add(poll)
         release = self.caller.hold(end) if self.caller.hold is not None and seconds else None
         try:
@@ -198,8 +202,8 @@ class Call:
             if release is not None:
                 release()
 
-    def answered(self, show: Callable[[Decided], Answer]) -> Also:
-        """The row that keeps the answer to this request, to be written with what it does; none without a key."""
+    def answered(self, show: Callable[[Decided], BusReply]) -> Also:
+        """Give the row that stores the answer, to commit with the effect; None without an Idempotency-Key."""
         if not self.key:
             return None
 
@@ -212,21 +216,22 @@ class Call:
 
     @property
     def request(self) -> bytes:
+        """The hash of the body."""
         return sha256(self.data).digest()
 
-    def repeated(self) -> Answer | None:
-        """What this request was answered before."""
-        found = self.bus.log.answer(self.scope, self.key) if self.key else None
-        if found is None:
+    def repeated(self) -> BusReply | None:
+        """Find the stored answer to an earlier request with the same key."""
+        stored = self.bus.log.answer(self.scope, self.key) if self.key else None
+        if stored is None:
             return None
-        request, status, body = found
+        request, status, body = stored
         if request != self.request:
-            message = "this Idempotency-Key was used for another request"
+            message = "this Idempotency-Key was used for another request; use a new key"
             raise BusRefused(message, code="idempotency_key_reused")
-        return Answer(status, orjson.loads(body) if body else None)
+        return BusReply(status, orjson.loads(body) if body else None)
 
     def derived_id(self, *parts: str) -> str | None:
-        """An id that the same key always gives; None without a key."""
+        """Derive an id from the Idempotency-Key; None without one."""
         if not self.key:
             return None
         digest = sha256("\n".join((self.scope, self.key, *parts)).encode()).hexdigest()
@@ -234,4 +239,4 @@ class Call:
 
 
 def _no_ledger() -> BusRefused:
-    return BusRefused("this bus stands alone, without a ledger", code="no_ledger")
+    return BusRefused("this bus has no ledger; use the bus of redkey serve", code="no_ledger")

@@ -1,7 +1,7 @@
 """The HTTP face: paths, methods, bodies and errors around the handlers.
 
-Who may call is asked of a gate that whoever hosts the face brings: a token on this machine, or API keys. Errors are
-`{"error": text, "code": code}`; the text is what older clients look for, the code is what new ones should.
+A gate authenticates callers, by the token of this machine or by API keys. Errors are `{"error": text, "code": code}`;
+existing clients read the text, new ones should read the code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import structlog
 
 from redkey.bus.bridge import Bridge
 from redkey.bus.bus import Bus
-from redkey.bus.http.call import Answer, BusCaller, Call
+from redkey.bus.http.call import BusCaller, BusReply, BusRequest
 from redkey.bus.http.ledger import LEDGER_ROUTES
 from redkey.bus.http.origin import KnownHosts
 from redkey.bus.http.routes import HEALTH, ROUTES
@@ -30,9 +30,9 @@ from redkey.wire.decode import decode
 
 _log = structlog.get_logger("redkey.bus.http")
 BODY_LIMIT = 1024 * 1024
-# Who a request comes from; BusRefused when it may not be answered.
+# Authenticate the caller of a request; raise BusRefused if it fails.
 Gate = Callable[[Exchange], BusCaller]
-# Every route, as the OpenAPI document has them.
+# Every route, also for the OpenAPI document.
 BUS_ROUTES = (HEALTH, *ROUTES, *LEDGER_ROUTES)
 _HEAD = header_lines(SECURITY)
 _STATUS = {
@@ -69,7 +69,7 @@ _STATUS = {
 
 
 class _Endpoint:
-    """A route made ready to be called."""
+    """A route with its query reader."""
 
     def __init__(self, route: Route) -> None:
         self.route, self.operation, self.query = route, route.operation, QueryReader(route.operation.query)
@@ -79,10 +79,10 @@ class HttpFace:
     """The bus behind `/api`."""
 
     def __init__(self, bus: Bus, gate: Gate, hosts: KnownHosts, bridge: Bridge | None = None) -> None:
-        """`bridge` leads to the ledger, where there is one."""
+        """`bridge` is None if the bus has no ledger."""
         self._bus, self._gate, self._hosts, self._bridge = bus, gate, hosts, bridge
         self._table = Table((route, _Endpoint(route)) for route in BUS_ROUTES)
-        self._flights: set[tuple[str, str]] = set()
+        self._in_progress: set[tuple[str, str]] = set()
         self._streams: set[Any] = set()
         self._polls: set[Poll[Any]] = set()
 
@@ -91,31 +91,31 @@ class HttpFace:
             answer = await self._answer(exchange)
         except (BusRefused, JsonRefused) as refused:
             status = _STATUS.get(refused.code, 400)
-            answer = Answer(status, {"error": refused.message, "code": refused.code})
+            answer = BusReply(status, {"error": refused.message, "code": refused.code})
         except Refused as refused:
-            answer = Answer(refused.status, {"error": refused.message, "code": refused.code})
+            answer = BusReply(refused.status, {"error": refused.message, "code": refused.code})
         except ConnectionResetError:
             return
         except RedKeyError as failed:
             _log.error("a request failed", path=exchange.path[:200], code=failed.code, reason=failed.message)
-            answer = Answer(503, {"error": "weave coordinator unavailable", "code": "unavailable"})
+            answer = BusReply(503, {"error": "weave coordinator unavailable", "code": "unavailable"})
         if answer is not None:
             _respond(exchange, answer)
 
     def begin_stop(self) -> None:
-        """Answer callers that wait, and end streams."""
+        """Answer the long polls, and end the streams."""
         for stream in tuple(self._streams):
             stream.stop()
         for poll in tuple(self._polls):
             poll.end()
 
-    async def _answer(self, exchange: Exchange) -> Answer | None:
+    async def _answer(self, exchange: Exchange) -> BusReply | None:
         self._hosts(exchange)
         endpoint, names = self._find(exchange)
         operation = endpoint.operation
         if endpoint.route is HEALTH:
-            # It tells nothing but that the bus answers, so it asks for no key.
-            return Answer(200, {"status": "ok"})
+            # It shows only that the bus answers, so it needs no key.
+            return BusReply(200, {"status": "ok"})
         caller = self._gate(exchange)
         if operation.writes and not caller.may_write:
             raise BusRefused("this key may only read", code="insufficient_scope")
@@ -123,7 +123,7 @@ class HttpFace:
         if data:
             _check_media(exchange)
         query = _query(endpoint.query, exchange)
-        call = Call(
+        call = BusRequest(
             self._bus,
             caller,
             operation.method,
@@ -143,37 +143,39 @@ class HttpFace:
         arguments = [_body(operation.body, data)] if operation.body is not None else []
         return await self._once(call, handler, arguments)
 
-    async def _once(self, call: Call, handler: Handler, arguments: list[Any]) -> Answer:
+    async def _once(self, call: BusRequest, handler: Handler, arguments: list[Any]) -> BusReply:
         if not call.key:
-            found: Answer = await handler(call, *arguments)
-            return found
+            reply: BusReply = await handler(call, *arguments)
+            return reply
         before = call.repeated()
         if before is not None:
             return before
         flight = call.scope, call.key
-        if flight in self._flights:
-            raise BusRefused("a request of this Idempotency-Key is being answered", code="request_in_flight")
-        self._flights.add(flight)
+        if flight in self._in_progress:
+            raise BusRefused(
+                "a request with this Idempotency-Key is in progress; retry when it is done", code="request_in_flight"
+            )
+        self._in_progress.add(flight)
         try:
-            answer: Answer = await handler(call, *arguments)
+            answer: BusReply = await handler(call, *arguments)
             return answer
         finally:
-            self._flights.discard(flight)
+            self._in_progress.discard(flight)
 
     def _find(self, exchange: Exchange) -> tuple[_Endpoint, dict[str, str]]:
-        found = self._table.find(exchange.path)
-        if found is None:
-            raise BusRefused(f"there is nothing at {exchange.path[:200]}", code="path_not_found")
-        methods, segments = found
+        match = self._table.find(exchange.path)
+        if match is None:
+            raise BusRefused(f"no such path: {exchange.path[:200]}", code="path_not_found")
+        methods, segments = match
         method = "GET" if exchange.method == "HEAD" else exchange.method
         endpoint, names = methods.get(method, (None, ()))
         if endpoint is None or (exchange.method == "HEAD" and endpoint.operation.streamed):
-            raise BusRefused(f"this path takes {', '.join(sorted(methods))}", code="method_not_allowed")
+            raise BusRefused(f"allowed methods: {', '.join(sorted(methods))}", code="method_not_allowed")
         return endpoint, {name: segments[index] for name, index in names}
 
 
 def _check_media(exchange: Exchange) -> None:
-    """A page of somebody else can make a browser post a form, and not JSON without asking."""
+    """Require JSON: a page of another origin can make a browser post a form, but not JSON."""
     try:
         check_media(exchange.headers)
     except Refused as refused:
@@ -192,10 +194,10 @@ def _body(kind: type, data: bytes) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as cause:
-        raise BusRefused(f"the body is wrong: {cause}", code="body_invalid") from None
+        raise BusRefused(f"the body is not valid: {cause}", code="body_invalid") from None
 
 
-def _respond(exchange: Exchange, answer: Answer) -> None:
+def _respond(exchange: Exchange, answer: BusReply) -> None:
     body = orjson.dumps(answer.body) if answer.body is not None else b""
     head = _HEAD
     if body:

@@ -1,4 +1,4 @@
-"""The routes of the HTTP face, declared once: the face runs on them, and the OpenAPI document is written from them."""
+"""The routes of the HTTP face, declared once: requests are dispatched and OpenAPI is generated from these."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ PREFIX = "/api"
 _SESSION, _AGENT, _MESSAGE = "/sessions/{session_id}", "/agents/{agent_id}", "/messages/{message_id}"
 _WRITE = ("produce", "agent", "runner")
 _REFUSED = {
-    404: "There is no such session, agent or message in this workspace.",
+    404: "No such session, agent or message in this workspace.",
     409: "The state does not allow it, or a rule of conduct forbids it.",
 }
 
 
 async def bus_health(call: Any) -> None:
-    """Whether the bus answers; needs no key."""
+    """Show that the bus answers; needs no key."""
 
 
 def bus_route(method: str, path: str, handler: Handler, scopes: Sequence[str], summary: str, **more: Any) -> Route:
-    """A route of the bus: its errors are `{error, code}`."""
+    """Create a route of the bus; its errors are `{error, code}`."""
     replies = {**(_REFUSED if "{" in path else {}), **more.pop("replies", {})}
     operation = Operation(
         handler.__name__,
@@ -61,7 +61,7 @@ ROUTES = [
         body=shapes.NewBusSession,
         reply=shapes.BusSession,
         status=201,
-        replies={200: "There is such a session already."},
+        replies={200: "The session exists already."},
         example={"name": "release", "policy": "guarded", "reuse": True},
     ),
     bus_route(
@@ -69,8 +69,8 @@ ROUTES = [
         "/sessions/stream",
         events.bus_watch_sessions,
         READ,
-        "Follow sessions that come and go, as server-sent events.",
-        query=shapes.StreamQuery,
+        "Follow the sessions that are created and closed, as server-sent events.",
+        query=shapes.BusStreamQuery,
         event=shapes.BusSessionEvent,
         media=(EVENT_STREAM,),
         streamed=True,
@@ -94,7 +94,7 @@ ROUTES = [
         body=shapes.NewBusAgent,
         reply=shapes.BusAgent,
         status=201,
-        replies={200: "There is such an agent already."},
+        replies={200: "The agent exists already."},
         example={"id": "worker", "name": "Worker"},
     ),
     bus_route(
@@ -123,7 +123,7 @@ ROUTES = [
         f"{_SESSION}{_AGENT}",
         sessions.bus_remove_agent,
         _WRITE,
-        "Remove an agent and what waits for it.",
+        "Remove an agent and the messages that wait for it.",
         status=204,
         media=(),
         idempotent=False,
@@ -153,7 +153,7 @@ ROUTES = [
         f"{_SESSION}{_MESSAGE}",
         messages.bus_message,
         READ,
-        "Show a message and how far it has come.",
+        "Show a message and the state of its deliveries.",
         reply=shapes.BusMessage,
     ),
     bus_route(
@@ -182,7 +182,7 @@ ROUTES = [
         events.bus_follow,
         READ,
         "Follow the events of a session, as server-sent events.",
-        query=shapes.StreamQuery,
+        query=shapes.BusStreamQuery,
         event=shapes.BusEvent,
         media=(EVENT_STREAM,),
         streamed=True,

@@ -1,4 +1,4 @@
-"""Bodies, queries and replies of the HTTP face, each declared once: handlers and the OpenAPI document use the same."""
+"""Bodies, queries and replies of the HTTP face, used by the handlers and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from redkey.bus.envelope import USER, Ack
+from redkey.bus.model import SessionPolicy
 from redkey.bus.runtime.events import Kind
-from redkey.bus.state import SessionPolicy
+from redkey.shapes.fields import Extensions
 
 Status = Annotated[str, msgspec.Meta(max_length=100)]
 Place = Annotated[int, msgspec.Meta(ge=0, le=1 << 39)]
@@ -29,17 +30,17 @@ class SessionsQuery(Query, frozen=True):
 
 
 class EventsQuery(Query, frozen=True):
-    """Which events are listed: the last ones, those before a place, or the next ones after a place."""
+    """Which events are listed: the last ones, those before a position, or the next ones after one."""
 
     limit: Count = 500
     after: Place | None = None
     before: Place | None = None
-    # With `after`: wait so long for the first one.
+    # With `after`: wait this many seconds for the first one.
     wait: Seconds = 0
 
 
-class StreamQuery(Query, frozen=True):
-    """From where a stream begins, and whether it goes on when it has told what there is."""
+class BusStreamQuery(Query, frozen=True):
+    """Where a stream begins, and whether it continues after the present events."""
 
     after: Place | None = None
     follow: bool = True
@@ -54,17 +55,17 @@ class MailQuery(Query, frozen=True):
 
 
 class NewBusSession(msgspec.Struct, frozen=True):
-    """What a session may be given."""
+    """The fields of a new session."""
 
     id: str | None = None
     name: str | None = None
     policy: SessionPolicy = "open"
-    # Give the open session of this name, if there is one.
+    # Return the open session with this name, if there is one.
     reuse: bool = False
 
 
 class NewBusAgent(msgspec.Struct, frozen=True):
-    """What an agent may be given."""
+    """The fields of a new agent."""
 
     id: str | None = None
     name: str | None = None
@@ -73,7 +74,7 @@ class NewBusAgent(msgspec.Struct, frozen=True):
 
 
 class BusAgentChange(msgspec.Struct, frozen=True):
-    """What may be changed of an agent; what is absent stays."""
+    """The fields of an agent that may be changed; absent fields stay."""
 
     name: str | None = None
     lead: bool | None = None
@@ -93,7 +94,7 @@ class NewBusMessage(msgspec.Struct, frozen=True):
     agent_ids: list[str] = []
     to: Literal["leads", "agents"] | None = None
     src: str = USER
-    # user, reply, control or system; another kind is carried as it is, and read as user.
+    # user, reply, control or system; another kind is delivered unchanged, and read as user.
     kind: str = "user"
     conversation_id: str | None = None
     conversation_owner: str | None = None
@@ -103,16 +104,17 @@ class NewBusMessage(msgspec.Struct, frozen=True):
 
 
 class BusMessageTaken(msgspec.Struct, frozen=True):
-    """Who has taken a message."""
+    """Which agent confirms a message."""
 
     agent_id: str
 
 
 class BusRecording(msgspec.Struct, frozen=True):
-    """Who gets the message in the inbox: an agent, a role or human. Without `to` it is the receiver on the bus."""
+    """Whose inbox gets the message: an agent, a role or human. Without `to` it is the receiver on the bus."""
 
     to: str | None = None
     priority: Annotated[int, msgspec.Meta(ge=1, le=3)] = 3
+    extensions: Extensions | None = None
 
 
 # Replies.
@@ -146,14 +148,14 @@ class BusAgent(msgspec.Struct, frozen=True):
 
 
 class BusDelivery(msgspec.Struct, frozen=True):
-    """How far a message has come to one agent."""
+    """The state of a message for one agent."""
 
     agent_id: str
     state: Literal["waiting", "delivered", "acknowledged"]
 
 
 class BusMessage(msgspec.Struct, frozen=True):
-    """A message. `deliveries` is there when one message is read, `seq` when it waits for an agent."""
+    """A message. `deliveries` is present when one message is read, `seq` when it waits for an agent."""
 
     id: str
     session_id: str
@@ -191,14 +193,14 @@ class BusSessionEvent(BusEvent, frozen=True):
 
 
 class BusLedger(msgspec.Struct, frozen=True):
-    """Whether a session is told what is recorded in its workspace."""
+    """Whether a session receives the events of its workspace."""
 
     bound: bool
     workspace_id: str
 
 
 class BusMail(msgspec.Struct, frozen=True):
-    """What became of a message that was recorded."""
+    """The inbox message that a recorded message became."""
 
     message_id: str
     to: str

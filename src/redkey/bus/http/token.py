@@ -1,4 +1,4 @@
-"""The token of a bus that stands alone: who can read its file may call."""
+"""The token of `redkey bus serve`: callers that can read its file may use the bus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKEN = re.compile(r"[0-9a-f]{64}")
 
 
 def open_token(home: Path) -> str:
-    """The token of a home, made when there is none; refused when others could have read it."""
+    """Read the token of a home, or create one; refuse a file that other users can read."""
     path = home / FILE
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -25,9 +25,9 @@ def open_token(home: Path) -> str:
     except OSError as cause:
         raise KeyRefused(f"{path} cannot be opened: {cause.strerror}") from cause
     with os.fdopen(descriptor, "r+") as file:
-        found = os.fstat(descriptor)
-        if found.st_mode & 0o077 or found.st_uid != os.geteuid():
-            raise KeyRefused(f"{path} must be its owner's alone; run chmod 600 on it, or take it away")
+        stats = os.fstat(descriptor)
+        if stats.st_mode & 0o077 or stats.st_uid != os.geteuid():
+            raise KeyRefused(f"{path} must be readable by its owner only; run chmod 600 on it, or delete it")
         token = file.read().strip()
         if not token:
             token = secrets.token_hex(32)
@@ -36,12 +36,12 @@ def open_token(home: Path) -> str:
             file.flush()
             os.fsync(descriptor)
     if not _TOKEN.fullmatch(token):
-        raise KeyRefused(f"{path} does not hold a token; take it away, and a new one is made")
+        raise KeyRefused(f"{path} does not contain a token; delete it to get a new one")
     return token
 
 
 class TokenGate:
-    """Lets the holder of the token in."""
+    """Accepts requests with the token of the bus."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()

@@ -1,1 +1,1 @@
-"""The runtime above the bus: who owns a conversation, what is relayed to whom, and when talk must stop."""
+"""The runtime above the bus: ownership of conversations, relays, and rules that end loops."""

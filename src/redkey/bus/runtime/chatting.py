@@ -1,8 +1,8 @@
-"""A person at a terminal as a state machine: what a typed line becomes, to whom it goes, and what is shown.
+"""A person at a terminal as a state machine: what a typed line becomes, who gets it, and what is shown.
 
-A line that mentions agents begins a conversation with them; when one of them has asked something, it answers that. A
-line without a mention goes to the last writer, or to those one has just spoken to. The terminal fixes the recipients
-when somebody begins to type, so that a message which arrives meanwhile cannot change them. No I/O.
+A line that mentions agents begins a conversation with them, or answers the open question of the one that it mentions.
+A line without a mention goes to the last writer, or to the last recipients. The terminal fixes the recipients when the
+person begins to type, so a message that arrives meanwhile cannot change them. No I/O.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from redkey.bus.envelope import EVERYBODY, LEDGER
+from redkey.bus.envelope import ALL_AGENTS, LEDGER
 from redkey.bus.runtime.events import Message, Peer
-from redkey.bus.runtime.newer import given
 from redkey.bus.runtime.targets import matches, plain, read_mentions
+from redkey.bus.runtime.weave1_fields import given
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """A line that goes out: the same words to one or several agents."""
+    """A line to send: the same text to one or several agents."""
 
     targets: tuple[str, ...]
     text: str
@@ -29,7 +29,7 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class _Thread(msgspec.Struct, frozen=True):
-    """What the next line to an agent belongs to: a question of it, or a conversation of one's own."""
+    """What the next line to an agent belongs to: its question, or the person's own conversation."""
 
     conversation: tuple[str, str]
     question: Message | None = None
@@ -42,17 +42,17 @@ class Chat:
         self._agent, self._ids = agent, ids
         self._peers: dict[str, Peer] = {}
         self._threads: dict[str, _Thread] = {}
-        # Questions that were not answered yet, by who asked.
+        # Unanswered questions by sender.
         self._open: dict[str, Message] = {}
-        # Who gets a line without a mention.
+        # The recipients of a line without a mention.
         self.recipients: tuple[str, ...] = ()
 
     def agents(self, peers: Sequence[Peer]) -> None:
-        """Take over who is in the session."""
+        """Take over the agents of the session."""
         self._peers = {peer.id: peer for peer in peers}
 
     def label(self, agent_id: str) -> str:
-        """How an agent is shown: by its name, with its id where the name could mean another one."""
+        """The name of an agent, with its id if the name could mean another agent too."""
         peer = self._peers.get(agent_id)
         if peer is None or peer.name is None:
             return agent_id
@@ -60,10 +60,11 @@ class Chat:
         return f"{peer.name} ({agent_id})" if shared else peer.name
 
     def labels(self, agent_ids: Sequence[str]) -> str:
+        """The names of several agents."""
         return ", ".join(self.label(key) for key in agent_ids)
 
     def received(self, message: Message) -> str:
-        """A message has come; the line that shows it."""
+        """Take in a message; return the text that shows it."""
         if message.src != LEDGER and message.kind in ("user", "reply"):
             self.recipients = (message.src,)
             if message.kind == "user":
@@ -73,10 +74,10 @@ class Chat:
                 self._threads[message.src] = _Thread((message.conversation_id, self._agent))
         known = message.src in self._peers
         sender = self.label(message.src) if known else message.sender_name or message.src
-        return f"{sender}: {message.text}"
+        return message_lines(sender, message.text)
 
     def happened(self, envelope: Mapping[str, Any]) -> str | None:
-        """Something happened beside messages; the line that shows it, if it is worth one."""
+        """Take in another event; return the line that shows it, if it is shown."""
         payload = envelope.get("payload")
         fields: Mapping[str, Any] = payload if isinstance(payload, dict) else {}
         key, event = given(fields.get("id")), envelope.get("type")
@@ -105,20 +106,23 @@ class Chat:
         return None
 
     def compose(self, text: str, recipients: tuple[str, ...] | None = None) -> Outgoing | str:
-        """What a typed line becomes; a sentence says why it is not sent. `recipients` were fixed when typing began."""
-        found = read_mentions(text, self._peers.values(), self._agent)
-        if found.errors:
-            return f"not sent: {'; '.join(found.errors)}"
-        targets = found.targets or (self.recipients if recipients is None else recipients)
+        """Turn a typed line into a message, or a sentence that says why it is not sent.
+
+        `recipients` were fixed when typing began.
+        """
+        mentions = read_mentions(text, self._peers.values(), self._agent)
+        if mentions.errors:
+            return f"not sent: {'; '.join(mentions.errors)}"
+        targets = mentions.targets or (self.recipients if recipients is None else recipients)
         gone = [key for key in targets if key not in self._peers]
         if not targets:
             return "mention an agent with #name; /agents shows who is here"
         if gone:
             return f"not sent: {', '.join(gone)} left the session"
-        return self._outgoing(targets, plain(text), mentioned=bool(found.targets))
+        return self._outgoing(targets, plain(text), mentioned=bool(mentions.targets))
 
     def sent(self, line: Outgoing) -> None:
-        """A line went out: the next one goes to the same agents, in the same conversation."""
+        """Note a sent line: the next one goes to the same agents, in the same conversation."""
         self.recipients = line.targets
         for key in line.targets:
             if line.reply_to is not None and self._open.get(key) is line.reply_to:
@@ -150,10 +154,15 @@ class Chat:
         self._threads.pop(key, None)
         self._open.pop(key, None)
         # Do not fall back to the previous recipient.
-        self.recipients = tuple(one for one in self.recipients if one != key)
+        self.recipients = tuple(recipient for recipient in self.recipients if recipient != key)
+
+
+def message_lines(sender: str, text: str) -> str:
+    """Show a message after its sender; further lines are indented, so none can pass for another agent's message."""
+    return f"{sender}: " + "\n    ".join(text.splitlines())
 
 
 def destination(envelope: Mapping[str, Any]) -> str:
-    """Where a message goes, for people: an agent, everybody or the leads."""
-    to_all = envelope.get("topic") == EVERYBODY
-    return str(envelope.get("dst") or ("everybody" if to_all else "leads"))
+    """The destination of a message as text: an agent, `all agents` or `leads`."""
+    to_all = envelope.get("topic") == ALL_AGENTS
+    return str(envelope.get("dst") or ("all agents" if to_all else "leads"))

@@ -1,9 +1,9 @@
-"""Conduct: the two rules that every conversation keeps. It has one owner, and talk ends.
+"""The rules of conduct: a conversation has one owner, and loops end.
 
-Ownership: the first message decides who owns a conversation. Only the owner sends `user` or `control` messages in it;
-others answer with `reply`. Loops: a reply does not answer a reply, a chain of answers ends at a bound, and two agents
-that keep starting conversations with each other in turn are stopped. Every rule is decided by what was said before,
-never by retries. The bus applies them to guarded sessions; each client applies them to what it sends.
+Ownership: the first message decides the owner. Only the owner sends `user` or `control` messages in a conversation;
+others answer with `reply`. Loops: a reply must not answer a reply, a chain of answers has a limit, and two agents that
+keep starting conversations with each other in turn are stopped. Every decision depends on earlier messages only, never
+on retries. The bus applies the rules to guarded sessions; each client applies them to what it sends.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ CHAIN_LIMIT = 16
 TURNS = 64
 TURN_SECONDS = 60.0
 _REMEMBERED = 50_000
-# Kinds that direct others; all else only answers or informs.
+# Kinds that give instructions; the others answer or inform.
 DIRECTING: tuple[Kind, ...] = ("user", "control")
 V = TypeVar("V")
 
 
 class Breach(msgspec.Struct, frozen=True):
-    """Why a message must not be sent."""
+    """The rule that a message breaks."""
 
     code: str
     message: str
 
 
-class Said(msgspec.Struct, frozen=True, gc=False):
-    """What the rules need to know of an earlier message."""
+class EarlierMessage(msgspec.Struct, frozen=True, gc=False):
+    """The fields of an earlier message that the rules need."""
 
     src: str
     kind: Kind
@@ -42,9 +42,9 @@ class Said(msgspec.Struct, frozen=True, gc=False):
 
 
 class Earlier(Protocol):
-    """Where messages are found that are no longer in memory."""
+    """Finds messages that are no longer in memory."""
 
-    def said(self, session_id: str, message_id: str) -> Said | None: ...
+    def said(self, session_id: str, message_id: str) -> EarlierMessage | None: ...
 
     def owner(self, session_id: str, conversation_id: str) -> str | None: ...
 
@@ -79,25 +79,25 @@ class _Exchange(msgspec.Struct):
 
 
 class Conduct:
-    """What was said, and what may be said next."""
+    """The rules, applied to the messages noted so far."""
 
     def __init__(self, earlier: Earlier | None = None, *, chain: int = CHAIN_LIMIT) -> None:
         self._earlier, self._chain = earlier, chain
         self._places: _Recent[_Place] = _Recent()
         self._owners: _Recent[str] = _Recent()
-        # The last message that each agent got in each conversation: what a reply without a link answers.
+        # The last message to each agent in each conversation; a reply without a link answers this one.
         self._last: _Recent[str] = _Recent()
         self._exchanges: _Recent[_Exchange] = _Recent()
 
     def judge(self, message: Message, now: float) -> Breach | None:
-        """Say why a message must not be sent; None when it may."""
+        """Return the rule that a message would break; None if it may be sent."""
         return self._judge_owner(message) or self._judge_loop(message, now)
 
     def note(self, message: Message, now: float) -> None:
         """Remember a message that was sent or received."""
         self._places.put((message.session_id, message.id), _Place(message.kind, self._depth(message)))
         key = message.session_id, message.conversation_id
-        # A reply does not begin a conversation, whatever owner it names.
+        # A reply cannot begin a conversation, so the owner that it names does not count.
         if message.kind in DIRECTING and self._owners.get(key) is None:
             self._owners.put(key, self.owner(*key) or message.conversation_owner)
         self._last.put((message.session_id, f"{message.conversation_id}\n{message.dst or ''}"), message.id)
@@ -105,18 +105,18 @@ class Conduct:
             self._exchanges.put(self._pair(message), run)
 
     def owner(self, session_id: str, conversation_id: str) -> str | None:
-        """The owner of a conversation; None for one that has not begun."""
+        """The owner of a conversation; None if it has not begun."""
         known = self._owners.get((session_id, conversation_id))
         if known is None and self._earlier is not None:
             known = self._earlier.owner(session_id, conversation_id)
         return known
 
-    def is_follow_up_of_a_stranger(self, message: Message) -> bool:
-        """True when somebody directs others in a conversation that is not its own."""
+    def is_foreign_follow_up(self, message: Message) -> bool:
+        """Whether a message is an instruction in a conversation that its sender does not own."""
         return message.kind in DIRECTING and self._judge_owner(message) is not None
 
     def may_answer(self, message: Message) -> bool:
-        """False when an answer to this message would make its chain too long."""
+        """False if an answer to this message would exceed the limit of its chain."""
         return self._depth(message) < self._chain
 
     def _judge_owner(self, message: Message) -> Breach | None:
@@ -125,19 +125,21 @@ class Conduct:
             text = f"only {owner or message.conversation_owner} may follow up in this conversation; begin your own"
             return Breach("not_owner", text)
         if owner is not None and message.conversation_owner != owner:
-            return Breach("conversation_owned", f"this conversation belongs to {owner} already")
+            return Breach("conversation_owned", f"this conversation belongs to {owner}; name that owner")
         return None
 
     def _judge_loop(self, message: Message, now: float) -> Breach | None:
         cause = self._cause(message)
         place = self._place(message.session_id, cause, self._chain) if cause is not None else None
         if place is not None and place.kind == "reply" and message.kind == "reply":
-            return Breach("loop_stopped", "a reply is not answered by a reply")
+            return Breach("loop_stopped", "a reply must not answer a reply")
         if place is not None and place.depth >= self._chain:
-            return Breach("loop_stopped", f"this chain of answers has reached its bound of {self._chain}")
+            return Breach("loop_stopped", f"this chain of answers has reached its limit of {self._chain}")
         run = self._exchange(message, now)
         if run is not None and len(run.times) > TURNS and now - run.times[0] < TURN_SECONDS:
-            text = f"{TURNS} conversations were begun in turn within {TURN_SECONDS:g} seconds; answer with a reply"
+            text = (
+                f"{TURNS} conversations were begun in turn within {TURN_SECONDS:g} seconds; answer with a reply instead"
+            )
             return Breach("loop_stopped", text)
         return None
 
@@ -150,7 +152,7 @@ class Conduct:
         return place.depth + 1 if place is not None else 0
 
     def _cause(self, message: Message) -> str | None:
-        """The message that this one answers: the one it names, or for a reply the last one its sender got."""
+        """The message that this one answers: the one it names, or for a reply the last one that its sender got."""
         named = message.parent_message_id or message.reply_to
         if named is not None or message.kind != "reply":
             return named
@@ -159,7 +161,7 @@ class Conduct:
         return to_sender or self._last.get((session_id, f"{conversation}\n"))
 
     def _place(self, session_id: str, message_id: str, left: int) -> _Place | None:
-        """Where a message stands in its chain; beyond `left` links it is known to be too long."""
+        """The position of a message in its chain; after `left` links the chain is too long anyway."""
         known = self._places.get((session_id, message_id))
         if known is not None or self._earlier is None:
             return known
@@ -167,15 +169,15 @@ class Conduct:
         if said is None:
             return None
         before = self._place(session_id, said.cause, left - 1) if said.cause is not None and left > 0 else None
-        found = _Place(said.kind, before.depth + 1 if before is not None else 0)
-        self._places.put((session_id, message_id), found)
-        return found
+        place = _Place(said.kind, before.depth + 1 if before is not None else 0)
+        self._places.put((session_id, message_id), place)
+        return place
 
     def _pair(self, message: Message) -> tuple[str, str]:
         return message.session_id, "\n".join(sorted((message.src, message.dst or "")))
 
     def _exchange(self, message: Message, now: float) -> _Exchange | None:
-        """The run of turns that a message would continue or begin; None for one that is linked, or of a person."""
+        """The run of turns that a message would continue or begin; None if it is linked, or from or to a person."""
         known = message.conversation_id != message.id and self.owner(message.session_id, message.conversation_id)
         if known or self._cause(message) is not None or message.kind == "system":
             return None

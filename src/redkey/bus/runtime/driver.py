@@ -1,4 +1,4 @@
-"""Runs an agent's runtime on a bus: what the state machine wants done is done here."""
+"""Runs an agent's runtime on a bus: performs the actions that the state machine returns."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from redkey.bus.client.aio import AsyncBusClient
-from redkey.bus.client.asks import AgentInfo
 from redkey.bus.client.core import Envelope
+from redkey.bus.client.requests import AgentInfo
 from redkey.bus.runtime.events import AgentsUpdated, Peer
 from redkey.bus.runtime.model import Model, ask
-from redkey.bus.runtime.owner import Action, AskModel, Owner, Send, Show
+from redkey.bus.runtime.owner import Action, AgentRuntime, AskModelAction, SendAction, ShowAction
 from redkey.errors import BusRefused, RedKeyError
 
 
 class Driver:
-    """One agent at work: it takes messages, asks its model, and sends what follows."""
+    """Runs one agent: receives messages, asks its model, and sends the results."""
 
     def __init__(
         self,
         client: AsyncBusClient,
-        owner: Owner,
+        owner: AgentRuntime,
         model: Model,
-        show: Callable[[Show], None],
+        show: Callable[[ShowAction], None],
         *,
-        heard: Callable[[Envelope], None] | None = None,
+        on_event: Callable[[Envelope], None] | None = None,
     ) -> None:
-        """`heard` gets what happens in the session beside messages."""
+        """`on_event` gets the events of the session other than messages."""
         self._client, self._owner, self._model, self._show = client, owner, model, show
-        self._heard = heard
+        self._on_event = on_event
         self._asking: set[asyncio.Task[None]] = set()
         self._doing = asyncio.Lock()
 
     async def run(self) -> None:
-        """Work until the connection is gone for good."""
+        """Run until the connection is lost for good."""
         await self._look_around()
         watching = asyncio.create_task(self._watch())
         try:
@@ -49,16 +49,16 @@ class Driver:
                     await task
 
     async def say(self, text: str) -> None:
-        """The local user says something."""
+        """Process a line of the local user."""
         await self._look_around()
         await self._do(self._owner.local(text))
 
     async def _watch(self) -> None:
-        """Agents come, go and change their names."""
+        """Follow the agents and their names."""
         while True:
             event = await self._client.event()
-            if self._heard is not None:
-                self._heard(event)
+            if self._on_event is not None:
+                self._on_event(event)
             if str(event.get("type", "")).startswith("agent."):
                 await self._look_around()
 
@@ -70,16 +70,16 @@ class Driver:
         waiting = deque(actions)
         while waiting:
             action = waiting.popleft()
-            if isinstance(action, Show):
+            if isinstance(action, ShowAction):
                 self._show(action)
-            elif isinstance(action, AskModel):
+            elif isinstance(action, AskModelAction):
                 task = asyncio.create_task(self._ask(action))
                 self._asking.add(task)
                 task.add_done_callback(self._asking.discard)
             else:
                 await self._send(action)
 
-    async def _send(self, action: Send) -> None:
+    async def _send(self, action: SendAction) -> None:
         try:
             async with self._doing:
                 sent = await self._client.send(
@@ -90,12 +90,12 @@ class Driver:
                     reply_to=action.reply_to,
                 )
         except BusRefused as refused:
-            self._show(Show(f"{action.dst}: {refused.message}", "error"))
+            self._show(ShowAction(f"{action.dst}: {refused.message}", "error"))
         else:
             self._owner.sent(sent)
-            self._show(Show(f"-> {self._owner.label(action.dst)}: {action.text}", "sent"))
+            self._show(ShowAction(f"-> {self._owner.label(action.dst)}: {action.text}", "sent"))
 
-    async def _ask(self, action: AskModel) -> None:
+    async def _ask(self, action: AskModelAction) -> None:
         try:
             output = await ask(self._model, action.prompt)
         except RedKeyError as failed:

@@ -1,7 +1,7 @@
-"""Bus events made stable: whatever came over a transport becomes one of three inputs, with every default settled.
+"""Normalised events: every envelope of the bus becomes one of three inputs, with all defaults filled in.
 
-Nothing above this module looks into an envelope. What a message says is found where clients put it, blank counts as
-absent, and what does not concern the runtime is None.
+No module above this one reads envelopes. Text is found in all places where clients put it, and blank counts as absent.
+An envelope that does not concern the runtime gives None.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import msgspec
 import orjson
 
 from redkey.bus.envelope import inbox_of
-from redkey.bus.runtime.newer import action_text, context_of, given
+from redkey.bus.runtime.weave1_fields import action_text, context_of, given
 
 Kind = Literal["user", "reply", "control", "system"]
 KINDS: tuple[Kind, ...] = ("user", "reply", "control", "system")
-# Where existing clients put what belongs to the runtime.
+# The key under which existing clients put the fields of the runtime.
 META = "codex"
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A message with all fields of the seed."""
+    """A message with all fields of seed 002."""
 
     id: str
     session_id: str
@@ -47,25 +47,26 @@ class Peer(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
+        """The name, else the id."""
         return self.name or self.id
 
 
 class SessionUpdated(msgspec.Struct, frozen=True):
-    """A session has begun or is over."""
+    """A session was created or closed."""
 
     session_id: str
     status: Literal["open", "closed"]
 
 
 class AgentsUpdated(msgspec.Struct, frozen=True):
-    """Who is in a session now, in the session's order."""
+    """The agents of a session now, in the session's order."""
 
     session_id: str
     agents: tuple[Peer, ...]
 
 
 class MessageReceived(msgspec.Struct, frozen=True):
-    """Somebody said something."""
+    """A message arrived."""
 
     message: Message
 
@@ -74,18 +75,18 @@ Input = SessionUpdated | AgentsUpdated | MessageReceived
 
 
 class Normaliser:
-    """Turns the envelopes of a bus into inputs, keeping the list of agents that they change."""
+    """Turns envelopes into inputs; it keeps the list of agents, which they change."""
 
     def __init__(self) -> None:
         self._agents: dict[str, dict[str, Peer]] = {}
 
     def know(self, session_id: str, agents: list[dict[str, Any]]) -> AgentsUpdated:
-        """Take over a list of agents as `agent.list` gives it."""
-        self._agents[session_id] = {one["id"]: _peer(one) for one in agents}
+        """Take over the agents of an `agent.list` reply."""
+        self._agents[session_id] = {agent["id"]: _peer(agent) for agent in agents}
         return self._listed(session_id)
 
     def read(self, envelope: Mapping[str, Any]) -> Input | None:
-        """The input that an envelope is; None when it does not concern the runtime."""
+        """Turn an envelope into an input; None if it does not concern the runtime."""
         event, session_id = envelope.get("type"), envelope.get("session")
         if not isinstance(session_id, str) or not session_id or not isinstance(event, str):
             return None
@@ -129,8 +130,8 @@ def message_of(envelope: Mapping[str, Any]) -> Message:
     if envelope.get("type") == "action.submit" and isinstance(payload, dict):
         actions = [action for action in payload.get("actions") or () if isinstance(action, dict)]
         payload = {"text": action_text(actions), META: context_of(actions, payload.get("context"))}
-    found = payload.get(META) if isinstance(payload, dict) else None
-    meta: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    codex = payload.get(META) if isinstance(payload, dict) else None
+    meta: Mapping[str, Any] = codex if isinstance(codex, dict) else {}
     topic = envelope.get("topic")
     return Message(
         id=envelope["id"],
@@ -149,7 +150,7 @@ def message_of(envelope: Mapping[str, Any]) -> Message:
 
 
 def payload_of(message: Message) -> dict[str, Any]:
-    """What a message's envelope carries; fields without a value are left out."""
+    """Give the payload of a message; fields without a value are left out."""
     meta = {
         "sender_name": message.sender_name,
         "kind": message.kind if message.kind != "user" else None,
@@ -162,7 +163,7 @@ def payload_of(message: Message) -> dict[str, Any]:
 
 
 def text_of(payload: Any) -> str:
-    """What a payload says: itself, its text, its input's text, or all of it as JSON."""
+    """Find the text of a payload: itself, its text, its input's text, or all of it as JSON."""
     if isinstance(payload, str):
         return payload
     if isinstance(payload, dict):
@@ -174,6 +175,6 @@ def text_of(payload: Any) -> str:
 
 
 def kind_of(value: Any) -> Kind:
-    """A kind in lower case; absent or unknown means user."""
+    """Read a kind in any case; absent or unknown means user."""
     text = value.strip().lower() if isinstance(value, str) else ""
     return next((kind for kind in KINDS if kind == text), "user")

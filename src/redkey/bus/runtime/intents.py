@@ -1,7 +1,7 @@
-"""Relay intents: what the model of a conversation's owner says it wants, read with the tolerances clients know.
+"""Relay intents: the output of the model of a conversation's owner, read as leniently as existing clients do.
 
-Output is JSON and nothing else, perhaps in a fence. What is not JSON, or names no intent that is known, is an answer
-for the local user and ends the relay. An intent that lacks what it needs is invalid: the model is asked again.
+Output must be JSON only, possibly in a fence. Anything else, or an unknown intent, is an answer for the local user and
+ends the relay. An intent with a missing field is invalid, and the model is asked again.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from redkey.bus.runtime.newer import given
+from redkey.bus.runtime.weave1_fields import given
 from redkey.errors import JsonRefused
 from redkey.wire.decode import decode
 
 _FENCE = re.compile(r"```[a-zA-Z]*\s*\n?(?P<inside>.*?)\n?```", re.DOTALL)
-# A task that asks for several things, or for one until something holds, is worth a plan.
+# Words of tasks with several or conditional steps, which need a plan.
 _PLAN_WORDS = frozenset({"if", "then", "until", "again", "repeat", "retry", "loop", "unless"})
 
 
@@ -37,22 +37,22 @@ class TaskDone(msgspec.Struct, frozen=True):
 
 
 class LocalAnswer(msgspec.Struct, frozen=True):
-    """No intent: words for the local user."""
+    """No intent: an answer for the local user."""
 
     text: str
 
 
-class Invalid(msgspec.Struct, frozen=True):
-    """An intent that cannot be followed, and why."""
+class InvalidIntent(msgspec.Struct, frozen=True):
+    """An intent with a missing field, and which one."""
 
     reason: str
 
 
-Intent = MessageAgent | TaskDone | LocalAnswer | Invalid
+Intent = MessageAgent | TaskDone | LocalAnswer | InvalidIntent
 
 
 def read_intent(output: str) -> Intent:
-    """What a model's output means."""
+    """Read the output of a model."""
     text = output.strip()
     fenced = _FENCE.fullmatch(text)
     inside = fenced["inside"].strip() if fenced is not None else text
@@ -69,7 +69,7 @@ def read_intent(output: str) -> Intent:
 
 
 def wants_plan(task: str) -> bool:
-    """True when a task is worth a plan: several lines, or a word that makes it conditional."""
+    """Whether a task needs a plan: it has several lines or a conditional word."""
     lines = [line for line in task.splitlines() if line.strip()]
     return len(lines) > 1 or not _PLAN_WORDS.isdisjoint(re.findall(r"[a-z]+", task.lower()))
 
@@ -77,22 +77,22 @@ def wants_plan(task: str) -> bool:
 def _message(value: Mapping[str, Any]) -> Intent:
     named = value.get("dst")
     listed = named if isinstance(named, list) else [named]
-    targets = tuple(dict.fromkeys(name for one in listed if (name := given(one)) is not None))
+    targets = tuple(dict.fromkeys(name for entry in listed if (name := given(entry)) is not None))
     text = next(_texts(value), None)
     if not targets:
-        return Invalid("message_agent needs dst: the id or name of an agent, or a list of them")
+        return InvalidIntent("message_agent needs dst: the id or name of an agent, or a list of them")
     if text is None:
-        return Invalid("message_agent needs payload.input.text: what to say")
+        return InvalidIntent("message_agent needs payload.input.text: the text to send")
     plan, note = _plan(value)
     return MessageAgent(targets, text, plan, note)
 
 
 def _texts(value: Mapping[str, Any]) -> Iterator[str]:
-    """Text where models put it: first in the payload, then at the top."""
+    """Find texts where models put them: in the payload first, then at the top level."""
     for part in _parts(value):
         inner = part.get("input")
         candidates = (part.get("text"), inner, inner.get("text") if isinstance(inner, dict) else None)
-        yield from (text for one in candidates if (text := given(one)) is not None)
+        yield from (text for candidate in candidates if (text := given(candidate)) is not None)
 
 
 def _plan(value: Mapping[str, Any]) -> tuple[tuple[str, ...], str | None]:
@@ -108,8 +108,8 @@ def _steps(value: Any) -> tuple[str, ...]:
     if isinstance(value, dict):
         return _steps(next((value[name] for name in ("plan", "steps", "items") if name in value), None))
     listed = value if isinstance(value, list) else [value]
-    found = ((one.get("step") or one.get("text")) if isinstance(one, dict) else one for one in listed)
-    return tuple(step for one in found if (step := given(one)) is not None)
+    texts = ((entry.get("step") or entry.get("text")) if isinstance(entry, dict) else entry for entry in listed)
+    return tuple(step for text in texts if (step := given(text)) is not None)
 
 
 def _parts(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

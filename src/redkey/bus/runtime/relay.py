@@ -1,8 +1,8 @@
-"""Relay policy: which messages go on to whom, decided by kind and by the chain of replies, never by retries.
+"""Relay policy: which messages are relayed to whom, decided by kind and by the chain of replies, never by retries.
 
-User messages are relayed; replies are not unless a policy says so; control and system never are. A message with a
-destination goes there alone, one without goes to the leads. A chain of messages that answer each other ends at a
-bound (`conduct`), so two agents told to answer each other for ever stop at the same message every time.
+User messages are relayed; replies only if the policy says so; control and system messages never. A message with a
+destination goes only there, one without goes to the leads. A chain of answers has a limit (`conduct`), so two agents
+that always answer each other stop at the same message every time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from redkey.bus.runtime.events import AgentsUpdated, Input, Kind, Message, Messa
 LeadPolicy = Literal["single", "multiple"]
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class RelayPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How a runtime relays."""
 
     leads: LeadPolicy = "single"
@@ -25,8 +25,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     chain: int = CHAIN_LIMIT
 
 
-class SendMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that the runtime wants sent."""
+class RelayedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that the runtime wants to send."""
 
     session_id: str
     src: str
@@ -37,15 +37,15 @@ class SendMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Relay:
-    """One runtime's view of its sessions, and what it lets through."""
+    """The relay of one runtime: it knows the agents of its sessions and decides what is relayed."""
 
-    def __init__(self, policy: Policy | None = None) -> None:
-        self.policy = policy or Policy()
+    def __init__(self, policy: RelayPolicy | None = None) -> None:
+        self.policy = policy or RelayPolicy()
         self._agents: dict[str, tuple[Peer, ...]] = {}
         self._conduct = Conduct(chain=self.policy.chain)
 
-    def handle(self, event: Input) -> list[SendMessage]:
-        """What follows from an input."""
+    def handle(self, event: Input) -> list[RelayedMessage]:
+        """Process an input; return the messages to send."""
         if isinstance(event, AgentsUpdated):
             self._agents[event.session_id] = event.agents
         elif isinstance(event, SessionUpdated) and event.status == "closed":
@@ -54,7 +54,7 @@ class Relay:
             return self._relay(event.message)
         return []
 
-    def _relay(self, message: Message) -> list[SendMessage]:
+    def _relay(self, message: Message) -> list[RelayedMessage]:
         agents = self._agents.get(message.session_id)
         if agents is None or not self._passes(message):
             return []
@@ -63,7 +63,7 @@ class Relay:
         else:
             targets = lead_targets(agents, message.src, self.policy.leads)
         return [
-            SendMessage(
+            RelayedMessage(
                 session_id=message.session_id,
                 src=message.src,
                 dst=target,
@@ -82,6 +82,6 @@ class Relay:
 
 
 def lead_targets(agents: tuple[Peer, ...], src: str, policy: LeadPolicy) -> list[str]:
-    """The leads that a message without destination goes to: by id, the first of them or all."""
+    """The leads that get a message without a destination: the first by id, or all."""
     leads = sorted(agent.id for agent in agents if agent.lead and agent.id != src)
     return leads[:1] if policy == "single" else leads

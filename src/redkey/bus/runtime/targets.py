@@ -1,4 +1,4 @@
-"""Whom a name means: mentions in text, and the targets of an intent within the set its conversation was given."""
+"""Resolve names to agents: mentions in a text, and the targets of an intent among those of its conversation."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import msgspec
 
 from redkey.bus.runtime.events import Peer
 
-# What Markdown puts around a word, and what may follow one in a sentence.
+# Characters that Markdown puts around a word, and punctuation after it.
 _WRAPPERS = "*_`~()[]<>\"'"
 _FOLLOWING = ".,:;!?"
 
 
 class Mentions(msgspec.Struct, frozen=True):
-    """The agents that a text mentions, and what is wrong with its other mentions."""
+    """The agents that a text mentions, and the errors of its other mentions."""
 
     targets: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
@@ -23,39 +23,39 @@ class Mentions(msgspec.Struct, frozen=True):
 def read_mentions(text: str, agents: Iterable[Peer], own: str) -> Mentions:
     """The agents that a text mentions as `#name` (in any case) or `#id`, each once, in the order of the text.
 
-    A mention that means nobody, several agents or oneself is an error: words must not reach somebody else. `##word` is
-    the plain word `#word`.
+    A mention of no agent, several agents or the sender itself is an error, so a text never reaches the wrong agent.
+    `##word` is the plain word `#word`.
     """
     peers = list(agents)
     targets: dict[str, None] = {}
     errors: dict[str, None] = {}
     for token in text.split():
         bare = token.strip(_WRAPPERS)
-        # As it stands first: a name may end in a full stop.
+        # Unchanged first: a name may end with a full stop.
         names = [bare.removeprefix("#"), token.strip(_WRAPPERS + _FOLLOWING).removeprefix("#").strip(_WRAPPERS)]
         if not bare.startswith("#") or names[0].startswith("#") or not names[1]:
             continue
-        found = next((ids for name in names if (ids := matches(name, peers))), [])
-        if found == [own]:
+        agent_ids = next((ids for name in names if (ids := matches(name, peers))), [])
+        if agent_ids == [own]:
             errors[f"#{names[1]} is you"] = None
-        elif len(found) > 1:
-            errors[f"#{names[1]} means {len(found)} agents: {', '.join(f'#{key}' for key in found)}"] = None
-        elif not found:
+        elif len(agent_ids) > 1:
+            errors[f"#{names[1]} matches {len(agent_ids)} agents: {', '.join(f'#{key}' for key in agent_ids)}"] = None
+        elif not agent_ids:
             errors[f"#{names[1]} names no agent here; write ##{names[1]} for the plain word"] = None
         else:
-            targets[found[0]] = None
+            targets[agent_ids[0]] = None
     return Mentions(tuple(targets), tuple(errors))
 
 
 def plain(text: str) -> str:
-    """A text as it is sent: `##word` becomes `#word`."""
+    """Turn a text into what is sent: `##word` becomes `#word`."""
     return " ".join("#" + word[2:] if word.startswith("##") else word for word in text.split(" "))
 
 
 def matches(name: str, peers: Sequence[Peer], *, any_case: bool = False) -> list[str]:
-    """The ids that a mention means: an exact id, an exact name, else every name or id that is equal in any case.
+    """The ids that a name matches: an exact id, else an exact name, else any name or id ignoring case.
 
-    `any_case` gives every agent that the name could mean to a person who reads it.
+    `any_case` ignores case from the start, to find every agent that a reader could take the name for.
     """
     if not any_case:
         if any(peer.id == name for peer in peers):
@@ -68,13 +68,13 @@ def matches(name: str, peers: Sequence[Peer], *, any_case: bool = False) -> list
 
 
 def resolve(names: Iterable[str], agents: Iterable[Peer], allowed: frozenset[str]) -> list[str]:
-    """The ids that names mean: an exact id first, else every agent of that name in any case; only those allowed."""
+    """The ids that names match: an exact id first, else every name ignoring case; only those allowed."""
     peers = list(agents)
-    found: dict[str, None] = {}
+    agent_ids: dict[str, None] = {}
     for name in names:
         bare = name.strip().lstrip("#")
         if any(peer.id == bare for peer in peers):
-            found[bare] = None
+            agent_ids[bare] = None
         else:
-            found.update((peer.id, None) for peer in peers if (peer.name or "").casefold() == bare.casefold())
-    return [key for key in found if key in allowed]
+            agent_ids.update((peer.id, None) for peer in peers if (peer.name or "").casefold() == bare.casefold())
+    return [key for key in agent_ids if key in allowed]

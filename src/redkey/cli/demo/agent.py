@@ -1,6 +1,6 @@
-"""One agent of the demo, a process of its own: an SDK worker that races for every task it may claim.
+"""One agent of the demo, in its own process: an SDK worker that races for every task it may claim.
 
-It is what any agent is. Only its work is played: it takes its time and hands back the artifacts that the plan asks for.
+It works like any agent, but its work is simulated: it waits, then returns the artifacts that the plan requires.
 """
 
 from __future__ import annotations

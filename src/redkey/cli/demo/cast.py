@@ -1,4 +1,4 @@
-"""Who plays in the demo: guests, roles, and agents with their cards. The same seed gives the same names and paces."""
+"""The cast of the demo: guests, roles, and agents with their cards. The same seed gives the same names and times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = (
     "Quin", "Rex", "Sol", "Tess", "Uma", "Vera", "Wes", "Xan", "Yara", "Zoe", "Arlo", "Bea", "Cruz", "Dov", "Fox",
 )
 # fmt: on
-# A task takes between these; long enough to be seen, short enough for a minute.
+# The bounds of a task's duration: long enough to be seen, short enough for a minute.
 _SECONDS = (0.7, 1.6)
 
 
@@ -52,7 +52,7 @@ def plan() -> dict[str, Any]:
 
 
 def players(agents: int, seed: int) -> list[Player]:
-    """So many agents a role, each able to do what the plan asks of its role."""
+    """Return this number of agents for each role, each with the capabilities that the plan requires of the role."""
     tasks, names = plan()["tasks"], list(_NAMES)
     random.Random(seed).shuffle(names)  # noqa: S311 (names, not secrets)
     found = []
@@ -64,5 +64,5 @@ def players(agents: int, seed: int) -> list[Player]:
 
 
 def seconds_for(seed: int, name: str, title: str) -> float:
-    """How long an agent works on a task."""
+    """Return how long an agent works on a task."""
     return random.Random(f"{seed} {name} {title}").uniform(*_SECONDS)  # noqa: S311 (a pace, not a secret)

@@ -1,4 +1,4 @@
-"""One performance of the demo, from the empty directory to the refused receipt: its exit code."""
+"""One performance of the demo, from the empty directory to the refused receipt, and its exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redkey.errors import Unreachable
 
 
 def perform(agents: int, seed: int, *, plain: bool, as_json: bool) -> int:
-    """Show everything; 0 when all that was promised was seen."""
+    """Run the whole demo; return 0 if everything happened as announced."""
     voice: Voice = JsonVoice() if as_json else PlainVoice() if plain or not on_terminal() else TerminalVoice()
     with tempfile.TemporaryDirectory(prefix="redkey-demo-") as place, Stage(Path(place)) as stage:
         voice.begin(agents)
@@ -26,13 +26,13 @@ def perform(agents: int, seed: int, *, plain: bool, as_json: bool) -> int:
             try:
                 show.run(rk)
             except Unreachable:
-                # If the server is gone, its last words say more than that it does not answer.
+                # If the server has stopped, its last output says more than a connection error.
                 stage.check()
                 raise
             stage.stop_agents()
             scores = history(rk, show.scene)
             evidence = export(rk, show.scene.races[0], Path(place))
-        # What follows is proven without it.
+        # The rest is proven without the server.
         stage.stop_server()
         tasks = len(show.scene.steps)
         voice.scores(scores, tasks)
@@ -44,7 +44,7 @@ def perform(agents: int, seed: int, *, plain: bool, as_json: bool) -> int:
 
 
 def history(rk: RedKey, scene: Scene) -> list[Score]:
-    """What every agent's claim history says: read from the ledger, not from what was drawn."""
+    """Return every agent's claim history, read from the ledger and not from the drawn scene."""
     scores = []
     for agent in scene.agents.values():
         counts = Counter(one.status for one in rk.agents.claim_history(agent.agent_id))

@@ -1,4 +1,4 @@
-"""The picture: the scene on a terminal, drawn again a few times a second."""
+"""The picture: the scene on a terminal, redrawn a few times a second."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _SIGNS: dict[Kind, tuple[str, str]] = {
 }
 _STATES = (("completed", "green"), ("working", "yellow"), ("available", "cyan"), ("created", "bright_black"))
 _BAR = 28
-# What the grid, the agents and the headings take; what is left of the window is for the feed.
+# The lines for the grid, the agents and the headings; the rest of the window is for the feed.
 _OTHER_LINES = 23
 _MOST_FEED = 9
 
 
-# How long what the story turns on stays in the headline.
+# How long an important moment stays in the headline.
 _HEADLINE_SECONDS = 3.0
-_RACING = "Whoever sees a task claims it; the ledger's order decides, and losers are told."
+_RACING = "Agents claim each task they see; the ledger's order decides, and losers learn who won."
 _LEGEND = "● at work, with its lease in seconds  ✗ killed  ✓ done  ○ open  ◇ needs a human"
 
 
 class Picture:
-    """Draws the scene in place, with the last moments below it."""
+    """Draws the scene in place, with the latest moments below it."""
 
     def __init__(self, console: Console) -> None:
         self._began = time.monotonic()
@@ -57,7 +57,7 @@ class Picture:
         self._live.stop()
 
     def tell(self, moment: Moment) -> None:
-        """Put a moment into the feed; who missed a race stands behind who won it."""
+        """Add a moment to the feed; agents that missed a race are listed after its winner."""
         if moment.kind == "missed":
             for won, losers in self._feed:
                 if won.claim_id == moment.claim_id:
@@ -93,7 +93,7 @@ class Picture:
         )
 
     def _headline(self, scene: Scene) -> Text:
-        """What the story turns on right now, in one sentence."""
+        """Return the most important current fact, in one sentence."""
         dying = next((step for step in scene.steps.values() if step.held and scene.agents[step.agent_id].killed), None)
         if dying is not None:
             name, left = scene.name(dying.agent_id), dying.seconds_left
@@ -111,7 +111,7 @@ class Picture:
 
 
 def _grid(scene: Scene) -> Table:
-    """Episodes down, tasks across."""
+    """Draw the grid: episodes as rows, tasks as columns."""
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     grid.add_column("episode with", no_wrap=True)
     for title in (*scene.titles.values(), "approval"):
@@ -142,7 +142,7 @@ def _gate(step: Step) -> Text:
 
 
 def _progress(scene: Scene) -> Text:
-    """Tasks by state, as a bar and in numbers."""
+    """Draw the tasks by state, as a bar and in numbers."""
     counts, total = scene.counts(), len(scene.steps)
     if not total:
         return Text("the episodes begin when every agent is there", style="bright_black")
@@ -164,7 +164,7 @@ def _progress(scene: Scene) -> Text:
 
 
 def _agents(scene: Scene) -> Table:
-    """Who won and who missed, by role."""
+    """Draw the wins and misses by role."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("role", no_wrap=True)
     roles: dict[str, list[Agent]] = {}

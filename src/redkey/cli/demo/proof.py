@@ -1,5 +1,4 @@
-"""The proof at the end: a receipt leaves the server, is verified when the server is gone, and is refused when a word of
-it is changed."""
+"""The proof at the end: a receipt is exported, verified after the server has stopped, and refused after a change."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from redkey.client import RedKey
 
 
 class Evidence(NamedTuple):
-    """The files that are handed to a stranger, and one that somebody tampered with."""
+    """The files for a verifier, and a tampered copy."""
 
     receipt: Path
     tampered: Path
@@ -21,7 +20,7 @@ class Evidence(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What the verifier said: the command, its words, its exit code."""
+    """The verifier's result: the command, its output, its exit code."""
 
     command: str
     said: str
@@ -33,14 +32,14 @@ def export(rk: RedKey, race: Race, folder: Path) -> Evidence:
     receipt = rk.receipts.get(race.event_id)
     evidence = Evidence(folder / "receipt.json", folder / "tampered.json", folder / "log.pub")
     receipt.save(evidence.receipt)
-    # Everywhere, so that the forgery contradicts itself in nothing but the proof.
+    # Replaced everywhere, so that only the proof contradicts the forgery.
     evidence.tampered.write_bytes(receipt.document.replace(race.winner.encode(), race.loser.encode()))
     evidence.key.write_text("".join(f"{key}\n" for key in rk.checkpoints.latest().keys))
     return evidence
 
 
 def check(evidence: Evidence, name: str) -> Check:
-    """Ask the command that anybody would use."""
+    """Run the same command that any verifier would run."""
     arguments = ["receipt", "verify", name, "--key", evidence.key.name]
     done = subprocess.run(  # noqa: S603 (our own interpreter and our own files)
         [sys.executable, "-m", "redkey", *arguments],

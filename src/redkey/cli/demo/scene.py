@@ -1,6 +1,6 @@
-"""The scene: where every episode, task, agent and approval stands, folded from the events of the stream.
+"""The scene: the state of every episode, task, agent and approval, folded from the events of the stream.
 
-Whoever shows it asks here; nothing in it was told by an agent directly.
+The demo shows only this state; agents report nothing to it directly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Step:
 
     @property
     def seconds_left(self) -> int:
-        """How long the lease still lasts, in whole seconds."""
+        """Return the remaining whole seconds of the lease."""
         if not self.lease_expires_at:
             return 0
         left = datetime.fromisoformat(self.lease_expires_at) - datetime.now(UTC)
@@ -43,7 +43,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """A race that somebody won and somebody else lost: what the receipt at the end is for."""
+    """A race with a winner and a loser, for the receipt at the end."""
 
     event_id: str
     winner: str
@@ -52,7 +52,7 @@ class Race:
 
 @dataclass(slots=True)
 class Agent:
-    """One agent and how its claims went."""
+    """One agent and the outcomes of its claims."""
 
     name: str
     role: str
@@ -64,11 +64,11 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something worth telling."""
+    """An event worth showing."""
 
     kind: Kind
     text: str
-    # The claim that it is about, or that somebody lost to, and who did it.
+    # The claim of the moment, or the claim that won against the agent, and the agent.
     claim_id: str = ""
     agent: str = ""
 
@@ -101,7 +101,7 @@ class Scene:
         return bool(self.episodes) and len(self.finished) == len(self.episodes)
 
     def counts(self) -> Counter[str]:
-        """How many tasks stand where."""
+        """Count the tasks by state."""
         return Counter("working" if step.held else step.state for step in self.steps.values())
 
     def open_gates(self) -> list[Step]:
@@ -117,14 +117,14 @@ class Scene:
         return f"{self.titles[step.plan_task]} for {step.guest}"
 
     def kill(self, agent_id: str) -> Moment:
-        """An agent was killed; only the demo knows, the server will find out by its lease."""
+        """Record that an agent was killed: only the demo knows it, and the server notices when the lease expires."""
         self.agents[agent_id].killed = True
         step = self.held_by(agent_id)
         what = self.about(step) if step else "nothing"
         return Moment("killed", f"{self.name(agent_id)} was killed (kill -9) while it held {what}")
 
     def hear(self, event: Any) -> Iterator[Moment]:
-        """Fold one event; what of it is worth telling."""
+        """Fold one event; return the moment to show, if any."""
         data: dict[str, Any] = event.data
         handler = _HANDLERS.get(event.type)
         step = self._tasks.get(data.get("taskId", "")) or self._gates.get(data.get("gateId", ""))
@@ -209,6 +209,6 @@ _HANDLERS = {
 
 
 def _short(plan_task: str) -> str:
-    """`guest_research` as `research`, `draft_script` as `draft`: the word that says what is done."""
+    """Return the verb of a task: `guest_research` as `research`, `draft_script` as `draft`."""
     first, _, last = plan_task.partition("_")
     return last if first == "guest" else first

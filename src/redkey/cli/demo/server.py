@@ -1,4 +1,4 @@
-"""The demo's server: `redkey serve` as it is, on the demo's tether."""
+"""The demo's server: the unchanged `redkey serve`, which ends with the demo."""
 
 from __future__ import annotations
 

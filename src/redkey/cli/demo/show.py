@@ -1,4 +1,4 @@
-"""The show: six episodes of the podcast plan at once, agents that race, one that dies, and a human who approves."""
+"""The show: six parallel episodes of the podcast plan, racing agents, one crash, and a human who approves."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ LEASE_SECONDS = 5
 _READY_SECONDS = 120.0
 # The agents, and the demo itself.
 _FOLLOWERS = re.compile(r"^redkey_subscribers(?:{[^}]*})? ([0-9.]+)", re.MULTILINE)
-# How long the show may take before something must be wrong.
+# If the show takes longer, something is wrong.
 _PATIENCE_SECONDS = 180.0
-# The human looks at a script for so long, and the crash comes so long after the work began.
+# How long the human reads a script, and how long after the start the crash happens.
 _APPROVAL_SECONDS = 1.2
 _CRASH_SECONDS = 0.4
 _FRAME_SECONDS = 0.1
-# The task in whose middle an agent dies.
+# The task during which an agent is killed.
 _FATAL_TASK = "guest_research"
 
 
 class Show:
-    """Runs the whole on a stage. `tell` is called for every moment, `draw` a few times a second."""
+    """Runs the demo on a stage. `tell` is called for every moment, `draw` a few times a second."""
 
     def __init__(
         self, stage: Stage, agents: int, seed: int, tell: Callable[[Moment], None], draw: Callable[[Scene], None]
@@ -43,7 +43,7 @@ class Show:
         self.victim = ""
 
     def run(self, rk: RedKey) -> None:
-        """From an empty server to six finished episodes."""
+        """Run from an empty server to six finished episodes."""
         rk.queues.create("Podcast", id=QUEUE)
         self._send_in_agents(rk)
         self._listen(rk)
@@ -76,7 +76,7 @@ class Show:
             self._draw(self.scene)
 
     def _wait_for_agents(self, rk: RedKey) -> None:
-        """A race is fair when all are at the start: the server counts who follows its stream."""
+        """Wait until all agents are ready, for a fair race: the server counts the followers of its stream."""
         deadline = time.monotonic() + _READY_SECONDS
         while time.monotonic() < deadline:
             found = _FOLLOWERS.search(rk.server.metrics())
@@ -98,7 +98,7 @@ class Show:
         threading.Thread(target=follow, daemon=True).start()
 
     def _heard(self) -> Iterator[Any]:
-        """What came within a frame."""
+        """Return the events of one frame."""
         until = time.monotonic() + _FRAME_SECONDS
         while (left := until - time.monotonic()) > 0:
             try:
@@ -110,7 +110,7 @@ class Show:
             yield found
 
     def _act(self, rk: RedKey) -> None:
-        """What the demo itself does: kill one agent in the middle of its work, and approve as a human would."""
+        """Do the demo's own actions: kill one agent during its work, and approve like a human."""
         now = time.monotonic()
         if not self.victim:
             self._crash(rk, now)
@@ -127,8 +127,8 @@ class Show:
         elif now >= self._crash_at[0]:
             _, agent_id = self._crash_at
             self._crash_at = None
-            # It may have been quicker, and on a busy machine the scene is late: the server knows. Then the next one
-            # that begins will do.
+            # The agent may have finished, because on a busy machine the scene is late: ask the server. Otherwise use
+            # the next task that starts.
             step = self.scene.held_by(agent_id)
             if step is not None and rk.tasks.get(step.task_id).state == "working":
                 self.victim = agent_id

@@ -1,4 +1,4 @@
-"""The stage: a server in a temporary directory and the agents' processes, begun together and gone together."""
+"""The stage: a server in a temporary directory and the agents' processes, started and ended together."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _STOP_SECONDS = 10.0
 
 
 class DemoFailed(RedKeyError):
-    """The demo could not be shown."""
+    """The demo failed."""
 
     code = "demo_failed"
 
 
 class Stage:
-    """Every process of the demo. All hang on a tether, so that none outlives it."""
+    """All processes of the demo. Each one ends when the demo ends."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -43,7 +43,7 @@ class Stage:
         self._end_server()
 
     def serve(self) -> RedKey:
-        """Start `redkey serve` on an empty directory, and a client with its first key."""
+        """Start `redkey serve` on an empty directory, and create a client with its first key."""
         ready = self.home / "ready.json"
         arguments = ["--data", str(self.data), "--port", "0", "--ready-file", str(ready), "--log-format", "json"]
         self._server = self._start("server", "redkey.cli.demo.server", arguments, _environment())
@@ -56,20 +56,20 @@ class Stage:
         return RedKey(self.url, json.loads((self.data / "credentials.json").read_text())["apiKey"])
 
     def send_in(self, player: Player, agent_id: str, api_key: str, seed: int, lease_seconds: int) -> None:
-        """Start the process of an agent, with a key of its own."""
+        """Start the process of an agent, with its own key."""
         given = _environment(REDKEY_URL=self.url, REDKEY_API_KEY=api_key, REDKEY_AGENT_ID=agent_id)
         arguments = [player.name, player.role, str(seed), str(lease_seconds)]
         self._agents[agent_id] = self._start(player.name, "redkey.cli.demo.agent", arguments, given)
 
     def kill(self, agent_id: str) -> int:
-        """`kill -9`, as a crash would; the process id it had."""
+        """Kill the process with `kill -9`, like a crash; return its process id."""
         process = self._agents.pop(agent_id)
         process.kill()
         process.wait()
         return process.pid
 
     def check(self) -> None:
-        """Nobody but the one that was killed may be gone."""
+        """Raise an error if any process but the killed one has ended."""
         for agent_id, process in self._agents.items():
             if process.poll() is not None:
                 name = str(process.args[3]) if isinstance(process.args, list) else agent_id
@@ -78,7 +78,7 @@ class Stage:
             raise DemoFailed(f"the server ended by itself: {self._last_words('server')}")
 
     def stop_agents(self) -> None:
-        """Cut the tethers of all agents and wait until they are gone."""
+        """End all agents and wait for their processes."""
         for process in self._agents.values():
             _cut(process)
         for process in self._agents.values():
@@ -86,7 +86,7 @@ class Stage:
         self._agents.clear()
 
     def stop_server(self) -> None:
-        """Ask the server to stop, as an operator would; it must end in good order."""
+        """Ask the server to stop, like an operator; raise an error if it fails."""
         code = self._end_server()
         if code != 0:
             raise DemoFailed(f"the server ended with {code}: {self._last_words('server')}")
@@ -111,7 +111,7 @@ class Stage:
                 stdout=log,
                 stderr=log,
                 env=environment,
-                # Ctrl-C is for the demo, which ends the others itself.
+                # Ctrl-C is for the demo, which ends the other processes itself.
                 start_new_session=True,
             )
 
@@ -121,7 +121,7 @@ class Stage:
 
 
 def _environment(**given: str) -> dict[str, str]:
-    """The environment without settings that were meant for another server."""
+    """Return the environment without settings that were meant for another server."""
     return {name: value for name, value in os.environ.items() if not name.startswith("REDKEY_")} | given
 
 

@@ -1,4 +1,4 @@
-"""A line between the demo and the processes it starts: when the demo is gone, however it went, they go too."""
+"""A pipe between the demo and its processes: when the demo ends, even by a crash, the processes end too."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _STANDARD_INPUT = 0
 
 
 def tether(on_cut: Callable[[], None] | None = None) -> None:
-    """End this process when its standard input ends: the other end is the demo's, and dies with it."""
+    """End this process when its standard input ends, because that pipe closes when the demo ends."""
     threading.Thread(target=_hold, args=(on_cut or _stop,), daemon=True).start()
 
 
 def _hold(on_cut: Callable[[], None]) -> None:
-    # By its number: a thread that holds the buffered standard input at the end would abort the interpreter.
+    # Read by file descriptor: a thread that holds the buffered standard input at exit would abort the interpreter.
     while os.read(_STANDARD_INPUT, 1):
         pass
     on_cut()

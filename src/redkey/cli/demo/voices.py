@@ -1,4 +1,4 @@
-"""How the demo speaks: a picture on a terminal, lines of text elsewhere, JSON lines for machines."""
+"""The output of the demo: a picture on a terminal, lines of text elsewhere, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from redkey.cli.demo.proof import Check
 from redkey.cli.demo.scene import Moment, Scene
 from redkey.cli.next_step import own_command
 from redkey.cli.report import print_json
-from redkey.cli.screen import print_table
+from redkey.cli.screen import print_table, wrapped
 
 _FIRST = "A server with an empty ledger starts in a temporary directory."
 _SECOND = "{count} agents register by their cards, {agents} a role, each a process with its own key."
-_THIRD = f"{len(GUESTS)} podcast episodes begin at once. Whoever may claims; one wins, the others are told."
-_SCORES = "What the ledger says of every agent (its claim history):"
-_GOOD = "The server is stopped. A receipt of one race, verified by two files and nothing else:"
+_THIRD = f"{len(GUESTS)} podcast episodes begin at once. Agents race for each task; one wins, the others learn who won."
+_SCORES = "The claim history of every agent, from the ledger:"
+_GOOD = "The server is stopped. A receipt of one race, verified with two files and nothing else:"
 _BAD = "The same receipt, after the loser put its own name in the winner's place:"
+_LEVEL = re.compile(r"  \w+ +(?:does not hold|holds)? *")
 _VERDICTS = re.compile(r"\bholds\b|does not hold(?= )|^refused:.*", re.MULTILINE)
 _COLOURS = {"holds": "green", "does": "yellow", "refused:": "red"}
 _NEXT = """What now? A server of your own, with its data in .redkey:
@@ -33,12 +34,12 @@ An agent of your own, in five lines: docs/tutorial.md"""
 
 
 def what_now() -> str:
-    """Return the commands to try next, as they can be pasted into this shell."""
+    """Return the next commands to try, ready to be pasted into this shell."""
     return _NEXT.format(own_command())
 
 
 class Score(NamedTuple):
-    """How an agent's claims went, as the ledger has it."""
+    """An agent's claim outcomes, from the ledger."""
 
     role: str
     name: str
@@ -48,7 +49,7 @@ class Score(NamedTuple):
 
 
 class Voice(Protocol):
-    """What a performance is told by. It is a context for the time in which agents are at work."""
+    """The interface of the demo's outputs. It is a context manager for the time in which agents work."""
 
     def __enter__(self) -> Self: ...
 
@@ -78,7 +79,9 @@ class PlainVoice:
         click.echo()
 
     def begin(self, agents: int) -> None:
-        click.echo(f"{_FIRST}\n{_SECOND.format(count=4 * agents, agents=agents)}\n{_THIRD}\n")
+        for sentence in (_FIRST, _SECOND.format(count=4 * agents, agents=agents), _THIRD):
+            click.echo(wrapped(sentence, 0))
+        click.echo()
 
     def tell(self, moment: Moment) -> None:
         click.echo(f"{time.monotonic() - self._began:6.1f} s  {moment.text}")
@@ -95,12 +98,12 @@ class PlainVoice:
         print_table(("ROLE", "AGENT", "WON", "MISSED", ""), rows)
         won, missed = sum(one.won for one in scores), sum(one.missed for one in scores)
         again = f"{won - tasks} had a second one, because its first was killed"
-        click.echo(f"\n{tasks} tasks, {won} claims won, {missed} missed, and every loser was told who won.")
-        click.echo(f"No task had two winners at a time; {again}.\n")
+        told = f"{tasks} tasks, {won} claims won, {missed} missed, and every loser learned who won."
+        click.echo(f"\n{wrapped(told, 0)}\n{wrapped(f'No task had two winners at a time; {again}.', 0)}\n")
 
     def proof(self, good: Check, bad: Check) -> None:
         for title, one in ((_GOOD, good), (_BAD, bad)):
-            click.echo(click.style(title, bold=True))
+            click.echo(click.style(wrapped(title, 0), bold=True))
             click.echo(f"\n$ {one.command}\n{self._shown(one.said.rstrip())}\n")
         click.echo(what_now())
 
@@ -109,7 +112,7 @@ class PlainVoice:
 
 
 class TerminalVoice(PlainVoice):
-    """A picture while agents are at work, lines before and after."""
+    """A picture while agents work, lines before and after."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,12 +135,20 @@ class TerminalVoice(PlainVoice):
         self._picture.draw(scene)
 
     def _shown(self, said: str) -> str:
-        """The verifier's words in the colours that it has on a terminal."""
+        """Return the verifier's output with the line breaks and colours of a terminal."""
+        said = "\n".join(map(_wrapped, said.splitlines()))
         return _VERDICTS.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0].split()[0]]), said)
 
 
+def _wrapped(line: str) -> str:
+    """Return a line of the verifier, with the text after a level aligned in one column."""
+    found = _LEVEL.match(line)
+    indent = found.end() if found else 0
+    return line[:indent] + wrapped(line[indent:], indent or 2)
+
+
 class JsonVoice:
-    """A JSON object a line: every moment, then the scores, then what the verifier said."""
+    """One JSON object per line: every moment, then the scores, then the verifier's output."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -146,7 +157,7 @@ class JsonVoice:
         return self
 
     def __exit__(self, *reason: object) -> None:
-        """There is nothing to close."""
+        """Nothing has to be closed."""
 
     def begin(self, agents: int) -> None:
         print_json({"kind": "begin", "agents": 4 * agents, "episodes": len(GUESTS)})

@@ -1,4 +1,4 @@
-"""Agents: registered by their cards, listed, changed, deactivated; their heartbeats, and how their claims went.
+"""Agents: registered by their cards, listed, changed, deactivated; their heartbeats and claim history.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -17,7 +17,7 @@ from redkey.shapes.inbox import InboxMessage
 
 
 class Agents(Resource[Mode]):
-    """Agents: registered by their cards, listed, changed, deactivated; their heartbeats, and how their claims went."""
+    """Agents: registered by their cards, listed, changed, deactivated; their heartbeats and claim history."""
 
     @Operation
     def register(
@@ -29,8 +29,12 @@ class Agents(Resource[Mode]):
         eligible_roles: Sequence[str] | None = None,
         issue_key: bool | None = None,
         workspace_id: str | None = None,
+        slot: str | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[RegisteredAgent]:
-        """Register an agent by its card, given or to be fetched; with `issueKey` it gets a key of its own."""
+        """Register an agent by its card, in the request or at a URL; the same card is the same agent. With `issueKey`
+        it gets an API key of its own.
+        """
         return post(
             "/agents/register-card",
             RegisteredAgent,
@@ -40,6 +44,8 @@ class Agents(Resource[Mode]):
             eligible_roles=eligible_roles,
             issue_key=issue_key,
             workspace_id=workspace_id,
+            slot=slot,
+            extensions=extensions,
         )
 
     @Listing
@@ -57,7 +63,7 @@ class Agents(Resource[Mode]):
 
     @Operation
     def get(self, agent_id: str) -> Request[Agent]:
-        """One agent, with its card."""
+        """Show an agent with its card."""
         return get(at("agents", agent_id), Agent)
 
     @Operation
@@ -71,6 +77,7 @@ class Agents(Resource[Mode]):
         eligible_roles: Sequence[str] | None = None,
         verification: Literal["verified", "unverified"] | None = None,
         active: bool | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[Agent]:
         """Change an agent: its card, its slug, whether it is verified or active."""
         return patch(
@@ -82,6 +89,7 @@ class Agents(Resource[Mode]):
             eligible_roles=eligible_roles,
             verification=verification,
             active=active,
+            extensions=extensions,
         )
 
     @Operation
@@ -94,8 +102,9 @@ class Agents(Resource[Mode]):
         pause: Pause | None = None,
         pause_seconds: int | None = None,
         account: str | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[AgentHeard]:
-        """Tell that the agent is alive; recorded when something changed or it was silent for a while."""
+        """Report that the agent is alive; recorded if something changed or it was not seen for a while."""
         return beat(
             at("agents", agent_id, "heartbeat"),
             AgentHeard,
@@ -104,18 +113,19 @@ class Agents(Resource[Mode]):
             pause=pause,
             pause_seconds=pause_seconds,
             account=account,
+            extensions=extensions,
         )
 
     @Operation
-    def deactivate(self, agent_id: str) -> Request[DeactivatedAgent]:
-        """Deactivate an agent: it claims nothing more; what it holds runs out."""
-        return post(at("agents", agent_id, "deactivate"), DeactivatedAgent)
+    def deactivate(self, agent_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[DeactivatedAgent]:
+        """Deactivate an agent: it claims nothing more, and its leases expire."""
+        return post(at("agents", agent_id, "deactivate"), DeactivatedAgent, extensions=extensions)
 
     @Listing
     def claim_history(
         self, agent_id: str, *, limit: int | None = None, after: str | None = None
     ) -> Request[Page[ClaimHistoryItem]]:
-        """How an agent's claims went, the newest first: won, missed, rejected."""
+        """List the outcomes of an agent's claims, newest first: claimed, missed, rejected."""
         return get(at("agents", agent_id, "claim-history"), Page[ClaimHistoryItem], limit=limit, after=after)
 
     @Listing
@@ -128,12 +138,12 @@ class Agents(Resource[Mode]):
         limit: int | None = None,
         after: str | None = None,
     ) -> Request[Page[Event]]:
-        """What an agent did and what happened to it, such as claims it missed; live with Accept: text/event-stream."""
+        """List what an agent did and what happened to it, such as missed claims; live with text/event-stream."""
         return get(at("agents", agent_id, "events"), Page[Event], type=type, order=order, limit=limit, after=after)
 
     @Listing
     def inbox(
         self, agent_id: str, *, unread: bool | None = None, limit: int | None = None, after: str | None = None
     ) -> Request[Page[InboxMessage]]:
-        """Messages to an agent, by priority, then by age."""
+        """List messages to an agent, by priority, then by age."""
         return get(at("agents", agent_id, "inbox"), Page[InboxMessage], unread=unread, limit=limit, after=after)

@@ -1,4 +1,4 @@
-"""Receipts and signed heads: what convinces a reader who trusts neither the server nor its operator.
+"""Receipts and signed heads: proofs for readers who trust neither the server nor its operator.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -11,9 +11,9 @@ from redkey.shapes.receipts import Checkpoint
 
 
 class Checkpoints(Resource[Mode]):
-    """Receipts and signed heads: what convinces a reader who trusts neither the server nor its operator."""
+    """Receipts and signed heads: proofs for readers who trust neither the server nor its operator."""
 
     @Operation
     def latest(self) -> Request[Checkpoint]:
-        """The newest signed head of the workspace's log; as the signed note itself with Accept: text/plain."""
+        """The newest signed head of the workspace's log; with Accept: text/plain, the signed note itself."""
         return get("/checkpoints/latest", Checkpoint)

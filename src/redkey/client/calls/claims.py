@@ -40,19 +40,21 @@ class Claims(Resource[Mode]):
         return post("/claims/complete", ClaimResults, claims=[as_object(one) for one in completions])
 
     @Operation
-    def start(self, claim_id: str) -> Request[ClaimChanged]:
-        """Say that the work has begun."""
-        return post(at("claims", claim_id, "start"), ClaimChanged)
+    def start(self, claim_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[ClaimChanged]:
+        """Report that the work has started."""
+        return post(at("claims", claim_id, "start"), ClaimChanged, extensions=extensions)
 
     @Operation
-    def release(self, claim_id: str) -> Request[ClaimChanged]:
-        """Give the task back: others may claim it at once."""
-        return post(at("claims", claim_id, "release"), ClaimChanged)
+    def release(self, claim_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[ClaimChanged]:
+        """Release a task unfinished: others may claim it at once."""
+        return post(at("claims", claim_id, "release"), ClaimChanged, extensions=extensions)
 
     @Operation
-    def heartbeat(self, claim_id: str, *, idle_seconds: int | None = None) -> Request[Heartbeat]:
-        """Keep the lease, and learn whether the task is still held."""
-        return beat(at("claims", claim_id, "heartbeat"), Heartbeat, idle_seconds=idle_seconds)
+    def heartbeat(
+        self, claim_id: str, *, idle_seconds: int | None = None, extensions: Mapping[str, Any] | None = None
+    ) -> Request[Heartbeat]:
+        """Extend the lease, and learn whether the claim still holds its task."""
+        return beat(at("claims", claim_id, "heartbeat"), Heartbeat, idle_seconds=idle_seconds, extensions=extensions)
 
     @Operation
     def block(
@@ -63,8 +65,9 @@ class Claims(Resource[Mode]):
         blocker_type: BlockerType,
         suggested_resolution: str | None = None,
         depends_on: Sequence[str] | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[ClaimChanged]:
-        """Say that the work cannot go on. Those who can lift the block get a message."""
+        """Report that the work is blocked. Those who can resolve it get a message."""
         return post(
             at("claims", claim_id, "block"),
             ClaimChanged,
@@ -72,6 +75,7 @@ class Claims(Resource[Mode]):
             blocker_type=blocker_type,
             suggested_resolution=suggested_resolution,
             depends_on=depends_on,
+            extensions=extensions,
         )
 
     @Operation
@@ -89,8 +93,10 @@ class Claims(Resource[Mode]):
         readiness: Readiness | None = None,
         artifact_id: str | None = None,
         derived_from: Sequence[str] | None = None,
+        supersedes: str | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[ArtifactAdded]:
-        """Add an artifact: inline, as content put before, or elsewhere by URI and hash."""
+        """Add an artifact: inline, as uploaded content, or elsewhere by URI and hash."""
         return post(
             at("claims", claim_id, "artifacts"),
             ArtifactAdded,
@@ -104,26 +110,48 @@ class Claims(Resource[Mode]):
             readiness=readiness,
             artifact_id=artifact_id,
             derived_from=derived_from,
+            supersedes=supersedes,
+            extensions=extensions,
         )
 
     @Operation
-    def plan(self, claim_id: str, plan: Mapping[str, Any] | Sequence[Any]) -> Request[ClaimChanged]:
-        """Tell how the holder means to go about it."""
-        return post(at("claims", claim_id, "plan"), ClaimChanged, plan=plan)
+    def plan(
+        self, claim_id: str, plan: Mapping[str, Any] | Sequence[Any], *, extensions: Mapping[str, Any] | None = None
+    ) -> Request[ClaimChanged]:
+        """Record the holder's plan for the work."""
+        return post(at("claims", claim_id, "plan"), ClaimChanged, plan=plan, extensions=extensions)
 
     @Operation
-    def report_usage(self, claim_id: str, usage: Sequence[ModelUsage | Mapping[str, Any]]) -> Request[ClaimSpending]:
+    def report_usage(
+        self,
+        claim_id: str,
+        usage: Sequence[ModelUsage | Mapping[str, Any]],
+        *,
+        extensions: Mapping[str, Any] | None = None,
+    ) -> Request[ClaimSpending]:
         """Report what model calls used under a claim, before it ends; the reply says what the caps leave."""
-        return post(at("claims", claim_id, "usage"), ClaimSpending, usage=[as_object(one) for one in usage])
+        return post(
+            at("claims", claim_id, "usage"),
+            ClaimSpending,
+            usage=[as_object(one) for one in usage],
+            extensions=extensions,
+        )
 
     @Operation
     def report_progress(
-        self, claim_id: str, text: str | None = None, *, percent: int | None = None
+        self,
+        claim_id: str,
+        text: str | None = None,
+        *,
+        percent: int | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[ProgressReported]:
-        """Say how far the work has come, for those who watch the task. A claim has one record each second at most: what
-        comes sooner is not recorded, and the reply says when it would be.
+        """Report progress for those who watch the task. A claim gets at most one record per second: an earlier report
+        is not recorded, and the reply says when it would be.
         """
-        return post(at("claims", claim_id, "progress"), ProgressReported, text=text, percent=percent)
+        return post(
+            at("claims", claim_id, "progress"), ProgressReported, text=text, percent=percent, extensions=extensions
+        )
 
     @Operation
     def complete(
@@ -140,8 +168,9 @@ class Claims(Resource[Mode]):
         attempts: int | None = None,
         notes: str | None = None,
         claim_next: ClaimNext | Mapping[str, Any] | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[ClaimEnded]:
-        """Complete a task, and ask for the next one in the same request if there is more to do."""
+        """Complete a task and, if `claimNext` is set, claim the next one in the same request."""
         return post(
             at("claims", claim_id, "complete"),
             ClaimEnded,
@@ -155,6 +184,7 @@ class Claims(Resource[Mode]):
             attempts=attempts,
             notes=notes,
             claim_next=as_object(claim_next),
+            extensions=extensions,
         )
 
     @Operation
@@ -165,10 +195,16 @@ class Claims(Resource[Mode]):
         *,
         kind: FailureKind | None = None,
         claim_next: ClaimNext | Mapping[str, Any] | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[ClaimEnded]:
-        """Say that a task could not be done; another attempt follows when its policy has one left."""
+        """Report that a task failed; another attempt follows if its policy has one left."""
         return post(
-            at("claims", claim_id, "fail"), ClaimEnded, reason=reason, kind=kind, claim_next=as_object(claim_next)
+            at("claims", claim_id, "fail"),
+            ClaimEnded,
+            reason=reason,
+            kind=kind,
+            claim_next=as_object(claim_next),
+            extensions=extensions,
         )
 
     @Listing
@@ -181,5 +217,5 @@ class Claims(Resource[Mode]):
         limit: int | None = None,
         after: str | None = None,
     ) -> Request[Page[Event]]:
-        """What happened to a claim."""
+        """List what happened to a claim."""
         return get(at("claims", claim_id, "events"), Page[Event], type=type, order=order, limit=limit, after=after)

@@ -1,4 +1,4 @@
-"""Events of the ledger: one by one, by what they are about, by query, and live.
+"""Events of the ledger: one by id, those of one thing, by query, and live.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -11,9 +11,9 @@ from redkey.shapes.events import Event
 
 
 class Events(Resource[Mode]):
-    """Events of the ledger: one by one, by what they are about, by query, and live."""
+    """Events of the ledger: one by id, those of one thing, by query, and live."""
 
     @Operation
     def get(self, event_id: str) -> Request[Event]:
-        """One event."""
+        """Show an event."""
         return get(at("events", event_id), Event)

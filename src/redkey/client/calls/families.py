@@ -16,8 +16,12 @@ from redkey.client.calls.inbox import Inbox
 from redkey.client.calls.keys import Keys
 from redkey.client.calls.ledger import Ledger
 from redkey.client.calls.logins import Logins
+from redkey.client.calls.people import People
+from redkey.client.calls.phases import Phases
+from redkey.client.calls.projects import Projects
 from redkey.client.calls.queues import Queues
 from redkey.client.calls.roles import Roles
+from redkey.client.calls.signup import Signup
 from redkey.client.calls.usage import Usage
 from redkey.client.calls.webhooks import Webhooks
 from redkey.client.calls.workspaces import Workspaces
@@ -32,7 +36,7 @@ from redkey.client.resources.workflows import Workflows
 
 
 class Families(Generic[Mode]):
-    """Every family of calls, over one sender."""
+    """Every family of calls, on one sender."""
 
     def _open(self, sender: ClientSender) -> None:
         self.agents: Agents[Mode] = Agents(sender)
@@ -48,10 +52,14 @@ class Families(Generic[Mode]):
         self.ledger: Ledger[Mode] = Ledger(sender)
         self.logins: Logins[Mode] = Logins(sender)
         self.oauth: OAuth[Mode] = OAuth(sender)
+        self.people: People[Mode] = People(sender)
+        self.phases: Phases[Mode] = Phases(sender)
+        self.projects: Projects[Mode] = Projects(sender)
         self.queues: Queues[Mode] = Queues(sender)
         self.receipts: Receipts[Mode] = Receipts(sender)
         self.roles: Roles[Mode] = Roles(sender)
         self.server: Server[Mode] = Server(sender)
+        self.signup: Signup[Mode] = Signup(sender)
         self.tasks: Tasks[Mode] = Tasks(sender)
         self.usage: Usage[Mode] = Usage(sender)
         self.webhooks: Webhooks[Mode] = Webhooks(sender)

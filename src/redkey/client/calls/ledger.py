@@ -1,4 +1,4 @@
-"""Events of the ledger: one by one, by what they are about, by query, and live.
+"""Events of the ledger: one by id, those of one thing, by query, and live.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -14,7 +14,7 @@ from redkey.shapes.fields import Page
 
 
 class Ledger(Resource[Mode]):
-    """Events of the ledger: one by one, by what they are about, by query, and live."""
+    """Events of the ledger: one by id, those of one thing, by query, and live."""
 
     @Listing
     def query(
@@ -32,7 +32,7 @@ class Ledger(Resource[Mode]):
         limit: int | None = None,
         after: str | None = None,
     ) -> Request[Page[Event]]:
-        """Events by type, by what they speak of, by time. A page may be short of its limit and still have a next."""
+        """Query events by type, subject and time. A page may be short of its limit and still have a `next`."""
         return get(
             "/ledger/query",
             Page[Event],

@@ -1,4 +1,4 @@
-"""Login codes: a link for a browser in place of a key. A code is exchanged once for a token.
+"""Login codes: a link that logs a browser in without a key. A code is exchanged once for a token.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -11,14 +11,14 @@ from redkey.shapes.login_codes import LoginCode, LoginToken
 
 
 class Logins(Resource[Mode]):
-    """Login codes: a link for a browser in place of a key. A code is exchanged once for a token."""
+    """Login codes: a link that logs a browser in without a key. A code is exchanged once for a token."""
 
     @Operation
     def create(self) -> Request[LoginCode]:
-        """Make a code that is good once and for ten minutes. A browser exchanges it for a token of your key."""
+        """Create a code that can be used once, within ten minutes. A browser exchanges it for a token of your key."""
         return post("/login-codes", LoginCode)
 
     @Operation
     def exchange(self, *, code: str, scope: str | None = None) -> Request[LoginToken]:
-        """Exchange a login code for a token of the key that made it, with its scopes or fewer."""
+        """Exchange a login code for a token of the key that created it, with its scopes or fewer."""
         return without_key(post("/login-codes/exchange", LoginToken, code=code, scope=scope))

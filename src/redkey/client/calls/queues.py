@@ -1,26 +1,36 @@
-"""Queues: made, seen, set; what lies in them, and what of it may be claimed now.
+"""Queues: create, show and change them; list their tasks, and those that may be claimed now.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, get, patch, post
 from redkey.shapes.claims import ClaimNextOutcome
 from redkey.shapes.fields import Page
-from redkey.shapes.queues import CreatedQueue, Queue
+from redkey.shapes.queues import CreatedQueue, Queue, QueueCounts
 from redkey.shapes.tasks import Priority
 
 
 class Queues(Resource[Mode]):
-    """Queues: made, seen, set; what lies in them, and what of it may be claimed now."""
+    """Queues: create, show and change them; list their tasks, and those that may be claimed now."""
 
     @Operation
     def claim_next(
-        self, queue: str, agent_id: str, *, lease_seconds: int | None = None, count: int | None = None, wait: float = 0
+        self,
+        queue: str,
+        agent_id: str,
+        *,
+        lease_seconds: int | None = None,
+        count: int | None = None,
+        wait: float = 0,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[ClaimNextOutcome]:
-        """Claim the next task of a queue, waiting for one if asked to; it comes with its input and brief."""
+        """Claim the next task of a queue, with its input and brief; `wait` waits for one."""
         return post(
             at("queues", queue, "claim-next"),
             ClaimNextOutcome,
@@ -29,6 +39,7 @@ class Queues(Resource[Mode]):
             lease_seconds=lease_seconds,
             count=count,
             wait=wait or None,
+            extensions=extensions,
         )
 
     @Operation
@@ -46,8 +57,9 @@ class Queues(Resource[Mode]):
         max_live_claims: int | None = None,
         max_lease_losses: int | None = None,
         idle_seconds: int | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[CreatedQueue]:
-        """Create a queue; without an id it is named after its name."""
+        """Create a queue; without an id, the id is derived from its name."""
         return post(
             "/queues",
             CreatedQueue,
@@ -62,16 +74,17 @@ class Queues(Resource[Mode]):
             max_live_claims=max_live_claims,
             max_lease_losses=max_lease_losses,
             idle_seconds=idle_seconds,
+            extensions=extensions,
         )
 
     @Listing
     def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[Queue]]:
-        """The queues of the workspace, by id."""
+        """List the queues of the workspace, by id."""
         return get("/queues", Page[Queue], limit=limit, after=after)
 
     @Operation
     def get(self, queue: str) -> Request[Queue]:
-        """One queue and its settings."""
+        """Show a queue with its settings."""
         return get(at("queues", queue), Queue)
 
     @Operation
@@ -89,8 +102,9 @@ class Queues(Resource[Mode]):
         max_live_claims: int | None = None,
         max_lease_losses: int | None = None,
         idle_seconds: int | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[Queue]:
-        """Change a queue: its settings, its limits, its name; pause it or let it go on."""
+        """Change a queue: its settings, its limits, its name; pause or resume it."""
         return patch(
             at("queues", queue),
             Queue,
@@ -104,4 +118,10 @@ class Queues(Resource[Mode]):
             max_live_claims=max_live_claims,
             max_lease_losses=max_lease_losses,
             idle_seconds=idle_seconds,
+            extensions=extensions,
         )
+
+    @Operation
+    def counts(self, queue: str) -> Request[QueueCounts]:
+        """How many tasks of a queue are in which state, however many there are."""
+        return get(at("queues", queue, "counts"), QueueCounts)

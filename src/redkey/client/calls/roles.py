@@ -5,7 +5,8 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, at, delete, get, patch, post
@@ -24,18 +25,27 @@ class Roles(Resource[Mode]):
         id: str | None = None,
         description: str | None = None,
         capabilities: Sequence[str] | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[CreatedRole]:
         """Create a role."""
-        return post("/roles", CreatedRole, name=name, id=id, description=description, capabilities=capabilities)
+        return post(
+            "/roles",
+            CreatedRole,
+            name=name,
+            id=id,
+            description=description,
+            capabilities=capabilities,
+            extensions=extensions,
+        )
 
     @Listing
     def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[Role]]:
-        """The roles of the workspace, by id."""
+        """List the roles of the workspace, by id."""
         return get("/roles", Page[Role], limit=limit, after=after)
 
     @Operation
     def get(self, role: str) -> Request[Role]:
-        """One role, with the agents that have it."""
+        """Show a role with the agents that have it."""
         return get(at("roles", role), Role)
 
     @Operation
@@ -46,21 +56,29 @@ class Roles(Resource[Mode]):
         name: str | None = None,
         description: str | None = None,
         capabilities: Sequence[str] | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[UpdatedRole]:
-        """Change a role, also one that a plan created. New capabilities count from the next claim on."""
-        return patch(at("roles", role), UpdatedRole, name=name, description=description, capabilities=capabilities)
+        """Change a role, including one that a plan created. New capabilities apply from the next claim on."""
+        return patch(
+            at("roles", role),
+            UpdatedRole,
+            name=name,
+            description=description,
+            capabilities=capabilities,
+            extensions=extensions,
+        )
 
     @Operation
-    def remove(self, role: str) -> Request[RemovedRole]:
+    def remove(self, role: str, *, extensions: Mapping[str, Any] | None = None) -> Request[RemovedRole]:
         """Take a role from every agent and remove it; refused while a task or a running plan needs it."""
-        return delete(at("roles", role), RemovedRole)
+        return delete(at("roles", role), RemovedRole, extensions=extensions)
 
     @Operation
-    def grant(self, role: str, agent_id: str) -> Request[RoleGrant]:
+    def grant(self, role: str, agent_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[RoleGrant]:
         """Make an agent eligible for the tasks that need a role."""
-        return post(at("roles", role, "agents", agent_id), RoleGrant)
+        return post(at("roles", role, "agents", agent_id), RoleGrant, extensions=extensions)
 
     @Operation
-    def revoke(self, role: str, agent_id: str) -> Request[RoleGrant]:
-        """Take a role from an agent; what it holds it may finish."""
-        return delete(at("roles", role, "agents", agent_id), RoleGrant)
+    def revoke(self, role: str, agent_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[RoleGrant]:
+        """Take a role from an agent; it may finish the tasks it holds."""
+        return delete(at("roles", role, "agents", agent_id), RoleGrant, extensions=extensions)

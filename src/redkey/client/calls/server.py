@@ -1,4 +1,4 @@
-"""The server itself: is it alive, can it serve, what does it count, what can it do.
+"""The server itself: liveness, readiness, metrics, and its API documents.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -13,7 +13,7 @@ from redkey.shapes.server import FoundIds, Health, Readiness
 
 
 class Server(Resource[Mode]):
-    """The server itself: is it alive, can it serve, what does it count, what can it do."""
+    """The server itself: liveness, readiness, metrics, and its API documents."""
 
     @Operation
     def health(self) -> Request[Health]:
@@ -22,7 +22,7 @@ class Server(Resource[Mode]):
 
     @Operation
     def ready(self) -> Request[Readiness]:
-        """The server can serve."""
+        """The server can serve requests."""
         return without_key(get("/readyz", Readiness))
 
     @Operation
@@ -37,5 +37,7 @@ class Server(Resource[Mode]):
 
     @Operation
     def find_ids(self, prefix: str) -> Request[FoundIds]:
-        """Ids of tasks, runs, gates and agents that begin with a prefix: people need not type whole ones."""
+        """Find ids of tasks, runs, gates, agents, messages, webhooks, live claims and events by a prefix; an event's
+        has eight characters or more after `evt_`.
+        """
         return get(at("ids", prefix), FoundIds)

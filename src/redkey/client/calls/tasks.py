@@ -1,4 +1,4 @@
-"""Tasks as their owners see them: made, seen at any place of the ledger, explained, stopped, tried again, spoken of.
+"""Tasks: create, show (now or at any sequence), explain, cancel, retry and discuss them.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -19,26 +19,28 @@ from redkey.shapes.tasks import (
     CreatedTask,
     Explanation,
     MessageAdded,
-    NewTask,
     Priority,
     Retry,
     Task,
     TaskChanged,
     TaskMessage,
-    TaskResults,
     TaskState,
     TaskSummary,
 )
 
 
 class Tasks(Resource[Mode]):
-    """Tasks as their owners see them: made, seen at any place of the ledger, explained, stopped, tried again, spoken
-    of.
-    """
+    """Tasks: create, show (now or at any sequence), explain, cancel, retry and discuss them."""
 
     @Operation
     def claim(
-        self, task_id: str, agent_id: str, *, lease_seconds: int | None = None, with_task: bool | None = None
+        self,
+        task_id: str,
+        agent_id: str,
+        *,
+        lease_seconds: int | None = None,
+        with_task: bool | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[ClaimOutcome]:
         """Claim a task: exactly one agent wins, every other learns who. A lost race is a reply, not an error."""
         return post(
@@ -47,6 +49,7 @@ class Tasks(Resource[Mode]):
             agent_id=agent_id,
             lease_seconds=lease_seconds,
             with_task=with_task,
+            extensions=extensions,
         )
 
     @Listing
@@ -59,14 +62,14 @@ class Tasks(Resource[Mode]):
         limit: int | None = None,
         after: str | None = None,
     ) -> Request[Page[Event]]:
-        """What happened to a task, with the attempts to claim it."""
+        """List what happened to a task, including the attempts to claim it."""
         return get(at("tasks", task_id, "events"), Page[Event], type=type, order=order, limit=limit, after=after)
 
     @Listing
     def list(
         self, queue: str, *, state: TaskState, limit: int | None = None, after: str | None = None
     ) -> Request[Page[TaskSummary]]:
-        """The tasks of a queue in one state: by priority, then oldest first."""
+        """List the tasks of a queue in one state: by priority, then oldest first."""
         return get(at("queues", queue, "tasks"), Page[TaskSummary], state=state, limit=limit, after=after)
 
     @Listing
@@ -79,7 +82,7 @@ class Tasks(Resource[Mode]):
         limit: int | None = None,
         after: str | None = None,
     ) -> Request[Page[TaskSummary]]:
-        """What may be claimed in a queue now; with `wait`, as soon as there is something."""
+        """List what may be claimed in a queue now; with `wait`, as soon as there is something."""
         return get(
             at("queues", queue, "tasks", "available"),
             Page[TaskSummary],
@@ -106,6 +109,7 @@ class Tasks(Resource[Mode]):
         workflow_id: str | None = None,
         context_id: str | None = None,
         parent_task_id: str | None = None,
+        correlation_id: str | None = None,
         reference_task_ids: Sequence[str] | None = None,
         outputs: Sequence[str] | None = None,
         completion_criteria: Sequence[str] | None = None,
@@ -113,8 +117,9 @@ class Tasks(Resource[Mode]):
         lease_seconds: int | None = None,
         deadline_seconds: int | None = None,
         approval_gate: bool | ApprovalGate | Mapping[str, Any] | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[CreatedTask]:
-        """Put a task on a queue."""
+        """Create a task in a queue."""
         return post(
             at("queues", queue, "tasks"),
             CreatedTask,
@@ -129,6 +134,7 @@ class Tasks(Resource[Mode]):
             workflow_id=workflow_id,
             context_id=context_id,
             parent_task_id=parent_task_id,
+            correlation_id=correlation_id,
             reference_task_ids=reference_task_ids,
             outputs=outputs,
             completion_criteria=completion_criteria,
@@ -136,53 +142,58 @@ class Tasks(Resource[Mode]):
             lease_seconds=lease_seconds,
             deadline_seconds=deadline_seconds,
             approval_gate=as_object(approval_gate),
+            extensions=extensions,
         )
 
     @Operation
-    def create_many(self, queue: str, tasks: Sequence[NewTask | Mapping[str, Any]]) -> Request[TaskResults]:
-        """Put up to 500 tasks on a queue, each with its own result."""
-        return post(at("queues", queue, "tasks", "batch"), TaskResults, tasks=[as_object(one) for one in tasks])
-
-    @Operation
     def get(self, task_id: str, *, at_sequence: int | None = None) -> Request[Task]:
-        """One task in full, now or as it was at any place of the ledger."""
+        """Show a task in full, now or as it was at any sequence of the ledger."""
         return get(at("tasks", task_id), Task, at=at_sequence)
 
     @Operation
     def explain(self, task_id: str) -> Request[Explanation]:
-        """Why a task is not running, and what would move it."""
+        """Explain why a task is not running, and what would change that."""
         return get(at("tasks", task_id, "explain"), Explanation)
 
     @Operation
-    def cancel(self, task_id: str) -> Request[TaskChanged]:
-        """Cancel a task; its holder learns it at the next call."""
-        return post(at("tasks", task_id, "cancel"), TaskChanged)
+    def cancel(self, task_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[TaskChanged]:
+        """Cancel a task; its holder learns of it at its next call."""
+        return post(at("tasks", task_id, "cancel"), TaskChanged, extensions=extensions)
 
     @Operation
-    def retry(self, task_id: str) -> Request[TaskChanged]:
-        """Try a failed or cancelled task again, as a new attempt."""
-        return post(at("tasks", task_id, "retry"), TaskChanged)
+    def retry(self, task_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[TaskChanged]:
+        """Retry a failed or cancelled task, as a new attempt."""
+        return post(at("tasks", task_id, "retry"), TaskChanged, extensions=extensions)
 
     @Operation
-    def unblock(self, task_id: str, answer: str | None = None) -> Request[TaskChanged]:
+    def unblock(
+        self, task_id: str, answer: str | None = None, *, extensions: Mapping[str, Any] | None = None
+    ) -> Request[TaskChanged]:
         """Answer a block: the task may be claimed again, and its next holder reads the answer."""
-        return post(at("tasks", task_id, "unblock"), TaskChanged, answer=answer)
+        return post(at("tasks", task_id, "unblock"), TaskChanged, answer=answer, extensions=extensions)
 
     @Listing
     def messages(
         self, task_id: str, *, limit: int | None = None, after: str | None = None
     ) -> Request[Page[TaskMessage]]:
-        """What was said about a task, in order."""
+        """List the messages about a task, in order."""
         return get(at("tasks", task_id, "messages"), Page[TaskMessage], limit=limit, after=after)
 
     @Operation
     def raise_concern(
-        self, task_id: str, concern: str, *, severity: Literal["info", "minor", "major", "blocking"] | None = None
+        self,
+        task_id: str,
+        concern: str,
+        *,
+        severity: Literal["info", "minor", "major", "blocking"] | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[MessageAdded]:
         """Raise a concern about work in progress."""
-        return post(at("tasks", task_id, "concerns"), MessageAdded, concern=concern, severity=severity)
+        return post(
+            at("tasks", task_id, "concerns"), MessageAdded, concern=concern, severity=severity, extensions=extensions
+        )
 
     @Operation
     def context(self, context_id: str) -> Request[ContextState]:
-        """The state of a context: all tasks that share it."""
+        """Show the state of a context: of all tasks that share it."""
         return get(at("contexts", context_id, "state"), ContextState)

@@ -1,4 +1,4 @@
-"""Usage and credits: what was counted, what may be spent, what things cost.
+"""Usage and credits: what was counted, what may be spent, what requests cost.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -11,9 +11,9 @@ from redkey.shapes.usage import By, UsageReport
 
 
 class Usage(Resource[Mode]):
-    """Usage and credits: what was counted, what may be spent, what things cost."""
+    """Usage and credits: what was counted, what may be spent, what requests cost."""
 
     @Operation
     def get(self, *, since: str | None = None, until: str | None = None, by: By | None = None) -> Request[UsageReport]:
-        """What the workspace used. By task: the 1,000 that cost the most."""
+        """Show the usage of the workspace. By task: the 1,000 most expensive ones."""
         return get("/usage", UsageReport, from_=since, to=until, by=by)

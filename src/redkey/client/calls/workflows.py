@@ -1,4 +1,4 @@
-"""Workflows: plans at work. Started, seen now and at any place of the ledger, drawn, paused, resumed, cancelled.
+"""Workflows: runs of plans. Start, show (now or at any sequence), draw, pause, resume and cancel them.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -17,7 +17,7 @@ from redkey.shapes.workflows import StartedWorkflow, Workflow, WorkflowChanged, 
 
 
 class Workflows(Resource[Mode]):
-    """Workflows: plans at work. Started, seen now and at any place of the ledger, drawn, paused, resumed, cancelled."""
+    """Workflows: runs of plans. Start, show (now or at any sequence), draw, pause, resume and cancel them."""
 
     @Listing
     def events(
@@ -29,20 +29,36 @@ class Workflows(Resource[Mode]):
         limit: int | None = None,
         after: str | None = None,
     ) -> Request[Page[Event]]:
-        """What happened in a run; as a live stream when text/event-stream is asked for."""
+        """List what happened in a run; as a live stream with Accept: text/event-stream."""
         return get(
             at("workflows", workflow_id, "events"), Page[Event], type=type, order=order, limit=limit, after=after
         )
 
     @Operation
-    def approve(self, workflow_id: str, plan_task_id: str, note: str | None = None) -> Request[GateDecided]:
+    def approve(
+        self,
+        workflow_id: str,
+        plan_task_id: str,
+        note: str | None = None,
+        *,
+        extensions: Mapping[str, Any] | None = None,
+    ) -> Request[GateDecided]:
         """Approve a task of a run, named by its id in the plan."""
-        return post(at("workflows", workflow_id, "gates", plan_task_id, "approve"), GateDecided, note=note)
+        return post(
+            at("workflows", workflow_id, "gates", plan_task_id, "approve"),
+            GateDecided,
+            note=note,
+            extensions=extensions,
+        )
 
     @Operation
-    def reject(self, workflow_id: str, plan_task_id: str, note: str) -> Request[GateDecided]:
-        """Send back a task of a run, named by its id in the plan."""
-        return post(at("workflows", workflow_id, "gates", plan_task_id, "reject"), GateDecided, note=note)
+    def reject(
+        self, workflow_id: str, plan_task_id: str, note: str, *, extensions: Mapping[str, Any] | None = None
+    ) -> Request[GateDecided]:
+        """Reject a task of a run, named by its id in the plan."""
+        return post(
+            at("workflows", workflow_id, "gates", plan_task_id, "reject"), GateDecided, note=note, extensions=extensions
+        )
 
     @Operation
     def start(
@@ -53,8 +69,10 @@ class Workflows(Resource[Mode]):
         definition_id: str | None = None,
         version: int | None = None,
         input: Mapping[str, Any] | None = None,
+        phase_id: str | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[StartedWorkflow]:
-        """Start a plan: it is validated, its missing roles are made, and its first tasks open."""
+        """Start a plan: it is validated, missing roles are created, and its first tasks open."""
         return post(
             "/workflows",
             StartedWorkflow,
@@ -63,6 +81,8 @@ class Workflows(Resource[Mode]):
             definition_id=definition_id,
             version=version,
             input=input,
+            phase_id=phase_id,
+            extensions=extensions,
         )
 
     @Listing
@@ -73,30 +93,30 @@ class Workflows(Resource[Mode]):
         limit: int | None = None,
         after: str | None = None,
     ) -> Request[Page[Workflow]]:
-        """The runs of the workspace, the oldest first."""
+        """List the runs of the workspace, oldest first."""
         return get("/workflows", Page[Workflow], state=state, limit=limit, after=after)
 
     @Operation
     def get(self, workflow_id: str) -> Request[Workflow]:
-        """One run."""
+        """Show a run."""
         return get(at("workflows", workflow_id), Workflow)
 
     @Operation
     def state(self, workflow_id: str, *, at_sequence: int | None = None) -> Request[WorkflowState]:
-        """Everything about a run: every task with its state, attempt, claim, gate and what it waits for."""
+        """Show everything about a run: every task with its state, attempt, claim, gate and dependencies."""
         return get(at("workflows", workflow_id, "state"), WorkflowState, at=at_sequence)
 
     @Operation
-    def pause(self, workflow_id: str) -> Request[WorkflowChanged]:
-        """Pause a run: nothing opens and nothing is claimed; running claims go on."""
-        return post(at("workflows", workflow_id, "pause"), WorkflowChanged)
+    def pause(self, workflow_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[WorkflowChanged]:
+        """Pause a run: no task opens and none can be claimed; running claims continue."""
+        return post(at("workflows", workflow_id, "pause"), WorkflowChanged, extensions=extensions)
 
     @Operation
-    def resume(self, workflow_id: str) -> Request[WorkflowChanged]:
-        """Let a paused run go on."""
-        return post(at("workflows", workflow_id, "resume"), WorkflowChanged)
+    def resume(self, workflow_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[WorkflowChanged]:
+        """Resume a paused run."""
+        return post(at("workflows", workflow_id, "resume"), WorkflowChanged, extensions=extensions)
 
     @Operation
-    def cancel(self, workflow_id: str) -> Request[WorkflowChanged]:
-        """End a run at once; holders of its tasks learn it at their next call."""
-        return post(at("workflows", workflow_id, "cancel"), WorkflowChanged)
+    def cancel(self, workflow_id: str, *, extensions: Mapping[str, Any] | None = None) -> Request[WorkflowChanged]:
+        """Cancel a run at once; the holders of its tasks learn of it at their next call."""
+        return post(at("workflows", workflow_id, "cancel"), WorkflowChanged, extensions=extensions)

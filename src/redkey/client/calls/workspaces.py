@@ -1,4 +1,4 @@
-"""Workspaces and their API keys. A request's workspace comes from its key; operators see and begin all of them.
+"""Workspaces and their API keys. A request's workspace follows from its key; operators see all of them.
 
 Written by `python -m tools.sdk` from the declared operations; `make verify` proves it current.
 """
@@ -6,17 +6,24 @@ Written by `python -m tools.sdk` from the declared operations; `make verify` pro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from redkey.client.operation import Listing, Mode, Operation, Resource
 from redkey.client.request import Request, as_object, at, get, patch, post
 from redkey.shapes.fields import Page
-from redkey.shapes.policies import Policy, PolicyChange, RaisedRules, ReceiptPolicyPatch, UnverifiedOutputs
+from redkey.shapes.policies import (
+    Policy,
+    PolicyChange,
+    RaisedRules,
+    ReceiptPolicyPatch,
+    RetryPolicyPatch,
+    UnverifiedOutputs,
+)
 from redkey.shapes.workspaces import CreatedWorkspace, Workspace
 
 
 class Workspaces(Resource[Mode]):
-    """Workspaces and their API keys. A request's workspace comes from its key; operators see and begin all of them."""
+    """Workspaces and their API keys. A request's workspace follows from its key; operators see all of them."""
 
     @Operation
     def policy(self, workspace_id: str) -> Request[Policy]:
@@ -33,8 +40,10 @@ class Workspaces(Resource[Mode]):
         self_approval: bool | None = None,
         receipts: ReceiptPolicyPatch | Mapping[str, Any] | None = None,
         unverified_outputs: UnverifiedOutputs | None = None,
+        retry: RetryPolicyPatch | Mapping[str, Any] | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> Request[PolicyChange]:
-        """Set policies of a workspace: block routes, cost caps, self-approval, public receipts."""
+        """Set policies of a workspace: block routes, cost caps, retries, self-approval, public receipts."""
         return patch(
             at("workspaces", workspace_id, "policy"),
             PolicyChange,
@@ -43,19 +52,31 @@ class Workspaces(Resource[Mode]):
             self_approval=self_approval,
             receipts=as_object(receipts),
             unverified_outputs=unverified_outputs,
+            retry=as_object(retry),
+            extensions=extensions,
         )
 
     @Operation
-    def raise_rules(self, workspace_id: str, rules: int) -> Request[RaisedRules]:
-        """Let later records fold under newer rules; older servers stop serving the workspace."""
-        return post(at("workspaces", workspace_id, "rules"), RaisedRules, rules=rules)
+    def raise_rules(
+        self, workspace_id: str, rules: int, *, extensions: Mapping[str, Any] | None = None
+    ) -> Request[RaisedRules]:
+        """Fold later records under newer rules; older servers stop serving the workspace."""
+        return post(at("workspaces", workspace_id, "rules"), RaisedRules, rules=rules, extensions=extensions)
 
     @Listing
-    def list(self, *, limit: int | None = None, after: str | None = None) -> Request[Page[Workspace]]:
-        """The workspaces of the caller: its own; for operators all."""
-        return get("/workspaces", Page[Workspace], limit=limit, after=after)
+    def list(
+        self, *, own: bool | None = None, limit: int | None = None, after: str | None = None
+    ) -> Request[Page[Workspace]]:
+        """List the caller's workspace; for operators, all workspaces."""
+        return get("/workspaces", Page[Workspace], own=own, limit=limit, after=after)
 
     @Operation
-    def create(self, *, name: str | None = None) -> Request[CreatedWorkspace]:
-        """Begin a workspace; its first key is shown once."""
-        return post("/workspaces", CreatedWorkspace, name=name)
+    def create(
+        self,
+        *,
+        name: str | None = None,
+        order: Literal["local", "network"] | None = None,
+        extensions: Mapping[str, Any] | None = None,
+    ) -> Request[CreatedWorkspace]:
+        """Create a workspace; its first key is shown once."""
+        return post("/workspaces", CreatedWorkspace, name=name, order=order, extensions=extensions)

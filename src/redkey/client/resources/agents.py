@@ -1,4 +1,4 @@
-"""Agents: registered by their cards, seen, changed, heard of; and how their claims went."""
+"""Agents: register, list, change and follow them, and their history of claims."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class Agents(agents.Agents[Mode]):
     def follow(
         self, agent_id: str, *, type: str | Sequence[str] | None = None, after: int | None = None
     ) -> Flowing[Event]:
-        """The same as it happens, without end and without gap."""
+        """Follow the agent's events as they happen, resuming without a gap."""
         return following(at("agents", agent_id, "events"), type=type, after=after)

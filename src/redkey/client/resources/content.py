@@ -1,4 +1,4 @@
-"""Content by its hash: put, got, erased."""
+"""Content, addressed by its hash: store, read, erase."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from redkey.shapes.content import OCTETS, KeptContent
 
 
 class Content(content.Content[Mode]):
-    """Bodies that the ledger names and never holds."""
+    """The bodies whose hashes the ledger records."""
 
     @Operation
     def put(self, data: bytes | str | Path, *, sha256: str | None = None) -> Request[KeptContent]:
-        """Keep bytes, text or a file of up to 1 GiB under its SHA-256; another one than `sha256` is refused."""
+        """Store bytes, text or a file of up to 1 GiB under its SHA-256; refused if it differs from `sha256`."""
         body = data.encode() if isinstance(data, str) else data
         query = {"sha256": sha256} if sha256 is not None else {}
         return Request("PUT", "/content", reader(KeptContent), query, body, OCTETS)
 
     @Stream
     def pieces(self, sha256: str) -> Flowing[bytes]:
-        """A body in pieces, for what does not fit in memory; its hash is checked at the end."""
+        """Return a body in pieces, for bodies that do not fit in memory; the hash is checked at the end."""
         return Flowing(partial(download, get(at("content", sha256), bytes, accept=OCTETS), sha256))

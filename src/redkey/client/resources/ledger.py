@@ -1,4 +1,4 @@
-"""The ledger: events one by one, by query, and as they happen."""
+"""The ledger: single events, queries, and events as they happen."""
 
 from __future__ import annotations
 
@@ -14,24 +14,30 @@ from redkey.shapes.events import Event
 
 
 def following(path: str, **query: Any) -> Flowing[Event]:
-    """The events at a path, as they happen."""
+    """Follow the events at a path as they happen."""
     return Flowing(partial(follow, get(path, Event, accept=EVENT_STREAM, **query)))
 
 
 class Events(events.Events[Mode]):
-    """What happened."""
+    """The events of the workspace."""
 
     @Stream
     def follow(
         self,
         *,
-        types: str | Sequence[str] | None = None,
+        type: str | Sequence[str] | None = None,
         agent_id: str | None = None,
         workflow_id: str | None = None,
         queue: str | None = None,
         after: int | None = None,
+        types: str | Sequence[str] | None = None,
     ) -> Flowing[Event]:
-        """The events of the workspace as they happen, from now on or after a sequence; resumed without gap."""
+        """Follow the events of the workspace as they happen, from now or after a sequence; resumed without a gap.
+
+        `types` is the old name of `type`.
+        """
+        # Servers of version 0.1 only know `types`.
+        wanted = type if types is None else types
         return following(
-            "/stream", types=types, agent_id=agent_id, workflow_id=workflow_id, queue_id=queue, after=after
+            "/stream", types=wanted, agent_id=agent_id, workflow_id=workflow_id, queue_id=queue, after=after
         )

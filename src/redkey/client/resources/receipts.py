@@ -1,4 +1,4 @@
-"""Receipts and signed heads: what convinces somebody who trusts neither the server nor its operator."""
+"""Receipts and signed heads: proofs for a verifier who trusts neither the server nor its operator."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from redkey.shapes import receipts as shapes
 
 
 class Receipt(shapes.Receipt, frozen=True, kw_only=True):
-    """The receipt of an event. `document` is the receipt as it came, byte for byte.
+    """The receipt of an event. `document` is the receipt exactly as it was received.
 
-    That is the file which `redkey receipt verify` takes; `save` writes it.
+    It is the file that `redkey receipt verify` reads; `save` writes it.
     """
 
     document: bytes = b""
 
     def save(self, path: str | Path) -> Path:
-        """Write the file that `redkey receipt verify` takes."""
+        """Write the file that `redkey receipt verify` reads."""
         file = Path(path)
         file.write_bytes(self.document)
         return file
 
 
 def _receipt(request: Request[Receipt]) -> Request[Receipt]:
-    """The same request, whose receipt keeps the bytes that came."""
+    """Return the same request, with a reply that keeps the received bytes."""
 
     def read(body: bytes) -> Receipt:
         return msgspec.structs.replace(request.read(body), document=body)
@@ -40,20 +40,20 @@ class Receipts(Resource[Mode]):
 
     @Operation
     def get(self, event_id: str, *, content: bool | None = None) -> Request[Receipt]:
-        """The receipt of an event with all that is needed to verify it offline; `content` adds the bodies it names."""
+        """Return the receipt of an event with everything to verify it offline; `content` adds the bodies it names."""
         return _receipt(get(at("events", event_id, "receipt"), Receipt, format="proof", content=content))
 
     @Operation
     def summary(self, event_id: str) -> Request[Receipt]:
-        """What is proven, without the proof."""
+        """Return what the receipt proves, without the proof."""
         return _receipt(get(at("events", event_id, "receipt"), Receipt))
 
     @Operation
     def tlog_proof(self, event_id: str) -> Request[str]:
-        """The proof alone, as C2SP text."""
+        """Return only the proof, as C2SP text."""
         return get(at("events", event_id, "receipt"), str, accept="text/plain", format="tlog-proof")
 
     @Operation
     def page(self, event_id: str) -> Request[str]:
-        """The receipt as a page for people, in HTML: what its `receipt_url` shows."""
+        """Return the receipt as an HTML page for people, the one that its `receipt_url` shows."""
         return get(at("receipts", event_id), str, accept="text/html")

@@ -1,4 +1,4 @@
-"""Workflows: plans at work."""
+"""Workflows: runs of plans."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from redkey.shapes.workflows import (
 
 
 class Workflows(workflows.Workflows[Mode]):
-    """Runs of plans."""
+    """The runs of plans."""
 
     @Operation
     def graph(self, workflow_id: str, *, at_sequence: int | None = None) -> Request[Graph]:
-        """A run as nodes and edges."""
+        """Return a run as nodes and edges."""
         return get(at("workflows", workflow_id, "graph"), Graph, at=at_sequence)
 
     @Operation
     def mermaid(self, workflow_id: str, *, at_sequence: int | None = None) -> Request[str]:
-        """A run as a Mermaid diagram."""
+        """Return a run as a Mermaid diagram."""
         path = at("workflows", workflow_id, "graph")
         return get(path, str, accept="text/vnd.mermaid", format="mermaid", at=at_sequence)
 
@@ -33,5 +33,5 @@ class Workflows(workflows.Workflows[Mode]):
     def follow(
         self, workflow_id: str, *, type: str | Sequence[str] | None = None, after: int | None = None
     ) -> Flowing[Event]:
-        """The same as it happens, without gap; it goes on after the run has ended."""
+        """Follow the run's events as they happen, without a gap, even after the run has ended."""
         return following(at("workflows", workflow_id, "events"), type=type, after=after)

@@ -6,16 +6,17 @@
 
     rk.run()                                  # until SIGTERM, SIGINT or rk.stop(); with AsyncRedKey: await rk.run()
 
-- The worker claims, starts, heartbeats at a third of the lease, and tells the end: a return completes, `Fail`, `Block`
-  and `Release` do what they say, any other exception fails the attempt.
-- What is returned fills the outputs that the task must have (`share_out` in `outputs`); the rest is its output.
+- The worker claims, starts, sends heartbeats at a third of the lease, and reports the end: a return completes the
+  task, `Fail`, `Block` and `Release` do what they say, and any other exception fails the attempt.
+- The returned value fills the task's required outputs (`share_out` in `outputs`); the rest is the task's output.
 - `ctx` has `task`, `input`, `artifact(name, content)`, `read(upstream name)`, `progress(text)`, `plan(plan)`,
-  `lease_lost`, `cancelled`, `stopping` and `check()`. In an async handler what calls the server is awaited.
-- Whoever lost its claim is told by `ctx.lease_lost`, `ctx.check()`, or cancellation of an async handler, and in the
-  log; what it does after that changes nothing.
-- `claim="race"` claims what the event stream shows, against all others who see it; `claim="next"` asks the queue.
+  `lease_lost`, `cancelled`, `stopping` and `check()`. Async handlers await the methods that call the server.
+- A handler learns that its claim was lost from `ctx.lease_lost` or `ctx.check()`; an async handler is cancelled. The
+  worker logs the loss. What the handler does after that changes nothing.
+- `claim="race"` claims tasks from the event stream, in competition with all other listeners; `claim="next"` asks the
+  queue for the next task.
 
-`crew` runs workers, `slot` is one thread of one, `hold` is one task in its hands, `lease` and `pulse` keep it.
+`crew` runs the workers, `slot` is one thread of a worker, `hold` is one claimed task, and `lease` and `pulse` keep it.
 """
 
 from redkey.client.worker.context import AsyncContext, Context

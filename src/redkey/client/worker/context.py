@@ -1,4 +1,4 @@
-"""The context of one task: what a handler works from, and what it can say and make while it works."""
+"""The context of one task: what a handler reads, and what it can record while it works."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from redkey.client.request import Request
 from redkey.client.resources.content import Content
 from redkey.client.resources.tasks import Tasks
 from redkey.client.worker.lease import Lease, LossSignal
+from redkey.client.worker.log import WorkerLog
 from redkey.client.worker.progress import LatestReport, Report
 from redkey.errors import CallMisused
 from redkey.shapes.claims import (
@@ -30,37 +31,45 @@ from redkey.shapes.claims import (
 from redkey.shapes.content import KeptContent
 from redkey.shapes.tasks import Task, Upstream
 
-# What is larger is put as content first; a request may have 1 MiB in all.
+# Larger bodies are uploaded as content first; a request may have 1 MiB in total.
 _INLINE_BYTES = 256 * 1024
 
 
 class WorkContext(Resource[Mode]):
-    """`task` is what is asked, `input` what it works from. In an async handler what calls the server is awaited."""
+    """`task` is the task, `input` its input. In an async handler, await the methods that call the server."""
 
     def __init__(
-        self, sender: Sender, claimed: Claimed, lease: Lease, stopping: threading.Event, latest: LatestReport
+        self,
+        sender: Sender,
+        claimed: Claimed,
+        lease: Lease,
+        stopping: threading.Event,
+        latest: LatestReport,
+        log: WorkerLog | None = None,
     ) -> None:
         super().__init__(sender)
         if claimed.task is None:
             raise CallMisused("claim with with_task=True: a hold needs the task", code="task_missing")
         self.task: Assignment = claimed.task
         self.claim_id, self.agent_id = claimed.claim_id, claimed.agent_id
-        # True when the task is no longer this handler's to work on, or may not be; see `LossSignal`.
+        # True when another agent may have the task or the task was cancelled; see `LossSignal`.
         self.lease_lost = LossSignal(lease)
-        # Set when the worker was asked to stop: finish soon, or raise `Release`.
+        # Set when the worker has to stop: finish soon, or raise `Release`.
         self.stopping = stopping
-        # The names of the artifacts that were made, ready ones only.
+        # The names of the ready artifacts of the task.
         self.made: set[str] = set()
+        # A logger of `logging`, whose records name the agent and the task.
+        self.log = (log or WorkerLog(claimed.agent_id)).task(self.task, claimed.claim_id)
         self._lease, self._latest = lease, latest
 
     @property
     def input(self) -> Any:
-        """The input of the task; of a plan's task without its own, what the run was given."""
+        """The task's input; a plan's task without its own input has the input of the run."""
         return self.task.input if self.task.input is not None else self.task.workflow_input
 
     @property
     def answer(self) -> str:
-        """What lifted the task's last block; empty when it was not blocked, or was lifted without an answer."""
+        """The answer that lifted the task's last block; empty if there was no block, or no answer."""
         return self.task.answer
 
     @property
@@ -69,7 +78,7 @@ class WorkContext(Resource[Mode]):
         return self._lease.end == "cancelled"
 
     def check(self) -> None:
-        """Go on, or raise `WorkInterrupted`: call it where the work can be left. It needs no answer of the server."""
+        """Raise `WorkInterrupted` if the work should stop; call it at safe points. It does not call the server."""
         self._lease.check()
 
     @Procedure
@@ -83,7 +92,7 @@ class WorkContext(Resource[Mode]):
         artifact_id: str | None = None,
         derived_from: Sequence[str] | None = None,
     ) -> Steps[ArtifactAdded]:
-        """Record an output under a name: text, bytes, a file (`Path`), or anything that is JSON."""
+        """Record an output under a name: text, bytes, a file (`Path`), or any JSON value."""
         named: dict[str, Any] = {
             "media_type": media_type,
             "readiness": readiness,
@@ -107,10 +116,10 @@ class WorkContext(Resource[Mode]):
 
     @Procedure
     def progress(self, text: str = "", percent: float | None = None) -> Steps[ProgressReported]:
-        """Say how far the work has come, for those who watch the task: a sentence, a percentage, or both.
+        """Report how far the work is, for people who watch the task: a sentence, a percentage, or both.
 
-        Call it as often as you like: one report a second is sent, and the newest always is. `recorded` is False for
-        one that waits for its second.
+        Call it as often as you like: at most one report a second is sent, and the newest is always sent. `recorded` is
+        False for a report that waits for its turn.
         """
         report = Report.of(text, percent)
         wait = self._latest.offer(report)
@@ -122,16 +131,16 @@ class WorkContext(Resource[Mode]):
                 reason="coalesced",
                 retry_after_seconds=wait,
             )
-        said: ProgressReported = yield Claims.report_progress.build(
+        reply: ProgressReported = yield Claims.report_progress.build(
             None, self.claim_id, report.text, percent=report.percent
         )
-        if said.retry_after_seconds is not None:
-            self._latest.put_back(report, said.retry_after_seconds)
-        return said
+        if reply.retry_after_seconds is not None:
+            self._latest.put_back(report, reply.retry_after_seconds)
+        return reply
 
     @Operation
     def view(self) -> Request[Task]:
-        """The task as it is now."""
+        """Return the current state of the task."""
         return Tasks.get.build(None, self.task.task_id)
 
     @Operation
@@ -141,25 +150,25 @@ class WorkContext(Resource[Mode]):
 
     @Operation
     def usage(self, used: Sequence[ModelUsage | Mapping[str, Any]]) -> Request[ClaimSpending]:
-        """Report what model calls cost since the last report, and learn what the caps of the workspace leave.
+        """Report the cost of model calls since the last report; return what is left of the workspace's caps.
 
-        It counts also when the work fails, blocks or is given back. `Done(cost_usd=...)` is the whole of it: what was
-        reported before is not counted twice.
+        The cost counts even if the work fails, blocks or is released. `Done(cost_usd=...)` is the total: costs that
+        were reported before are not counted twice.
         """
         return Claims.report_usage.build(None, self.claim_id, used)
 
     @Operation
     def read(self, name: str) -> Request[bytes]:
-        """The bytes of an artifact that a task before this one made, by its name."""
+        """Return the bytes of an upstream task's artifact, by its name."""
         return Content.get.build(None, self.upstream(name).sha256)
 
     def upstream(self, name: str) -> Upstream:
-        """What is known of an artifact that a task before this one made."""
+        """Return the record of an upstream task's artifact."""
         for one in self.task.upstream:
             if one.name == name:
                 return one
         known = ", ".join(one.name for one in self.task.upstream) or "none"
-        raise CallMisused(f"no task before this one made {name!r}; there is: {known}", code="no_such_artifact")
+        raise CallMisused(f"no upstream task has an artifact {name!r}; available: {known}", code="no_such_artifact")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.task.task_id}, {self.claim_id})"

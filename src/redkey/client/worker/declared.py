@@ -1,4 +1,4 @@
-"""What `@rk.worker` declares: a handler and how its tasks are got."""
+"""The declaration of `@rk.worker`: a handler, and how to claim its tasks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from redkey.errors import CallMisused
 
 Handler = Callable[..., Any]
 ClaimMode = Literal["next", "race"]
-# What the API takes.
+# The API's limits.
 _SHORTEST_LEASE, _LONGEST_LEASE = 5, 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One handler for the tasks of one queue."""
+    """A handler for the tasks of one queue."""
 
     handler: Handler
     queue: str
@@ -26,7 +26,7 @@ class Worker:
     concurrency: int
     lease_seconds: int
     claim: ClaimMode
-    # Seconds before the next claim; asked before each one.
+    # Returns the seconds to wait before the next claim; called before each one.
     pause: Callable[[], float] = lambda: 0.0
 
     def __post_init__(self) -> None:

@@ -1,7 +1,8 @@
-"""Enlisting: who a worker is and where it works, made when it is missing and the key may.
+"""Enlisting: the agent and the queue of a worker, created if they are missing and the key is allowed to.
 
-A named agent is found by its name and stays. Without a name the agent is this process alone: two processes of one
-script must not be one agent, because an agent that claims what it holds already is told so, and both would work.
+A named agent is found by its name and remains after the run. Without a name, the agent belongs to this process only:
+two processes of one script must not be one agent, because the server repeats a claim to the agent that holds it, and
+both would work on it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _log = logging.getLogger("redkey.client.worker")
 
 @dataclass(frozen=True, slots=True)
 class Enlisted:
-    """The agent that a worker acts as; `passing` when it was made for this run alone."""
+    """The agent that a worker acts as; `passing` if it was registered for this run only."""
 
     agent_id: str
+    slug: str
     passing: bool
 
 
@@ -41,21 +43,21 @@ def enlist(
     roles: tuple[str, ...],
     max_attempts: int | None = None,
 ) -> Enlisted:
-    """The agent, with its roles, before its queue; `max_attempts` is for a queue that is created now."""
+    """Return the agent with its roles, then find or create its queue; `max_attempts` is for a new queue."""
     agents: Agents[Sync] = Agents(sender)
     try:
-        found = _agent(agents, agent, name)
-        if not found.active:
-            found = agents.update(found.agent_id, active=True)
+        enlisted = _agent(agents, agent, name)
+        if not enlisted.active:
+            enlisted = agents.update(enlisted.agent_id, active=True)
     except Forbidden as refused:
         raise CallMisused(
             f"this key may not register or activate an agent ({refused.detail}): name one that is active, as in "
             "agent='agt_...'",
             code="agent_missing",
         ) from None
-    _grant(sender, found, roles)
+    _grant(sender, enlisted, roles)
     _queue(Queues(sender), queue, max_attempts)
-    return Enlisted(found.agent_id, agent is None)
+    return Enlisted(enlisted.agent_id, enlisted.slug, agent is None)
 
 
 def _agent(agents: Agents[Sync], agent: str | dict[str, Any] | None, name: str) -> Agent:
@@ -81,18 +83,24 @@ def _by_name(agents: Agents[Sync], name: str) -> Agent:
     try:
         return _register(agents, name)
     except Conflict:
-        # Another process was faster.
+        # Another process created it first.
         for found in agents.list(slug=name):
             return found
         raise
 
 
-def _by_card(agents: Agents[Sync], card: dict[str, Any]) -> Agent:
-    """The agent of a card: found by its name when one was registered before, so that a restart is no new agent."""
+def card_slug(card: dict[str, Any]) -> str:
+    """Return the slug for the agent of a card; empty if the card's name gives none."""
     identity = card.get("identity")
     named = identity.get("slug") if isinstance(identity, dict) else card.get("name")
     slug = re.sub(r"[^a-z0-9._-]+", "-", str(named).lower()).strip("-")[:32]
-    if SLUG.fullmatch(slug):
+    return slug if SLUG.fullmatch(slug) else ""
+
+
+def _by_card(agents: Agents[Sync], card: dict[str, Any]) -> Agent:
+    """Return the agent of a card, found by its name if it was registered before, so a restart reuses the agent."""
+    slug = card_slug(card)
+    if slug:
         for found in agents.list(slug=slug):
             if agents.get(found.agent_id).card == card:
                 return found
@@ -131,7 +139,7 @@ def _create_role(roles: Roles[Sync], named: str) -> None:
     except NotFound:
         try:
             roles.create(named.removeprefix("role_"), id=named)
-            _log.warning("there was no %s; it was made", named)
+            _log.warning("created the missing %s", named)
         except Conflict:
             return
 
@@ -141,12 +149,12 @@ def _queue(queues: Queues[Sync], name: str, max_attempts: int | None) -> None:
         queues.get(name)
     except NotFound:
         try:
-            made = queues.create(name.removeprefix("queue_").removeprefix("queues."), max_attempts=max_attempts)
-            _log.warning("there was no %s; it was made", made.queue_id)
+            queue = queues.create(name.removeprefix("queue_").removeprefix("queues."), max_attempts=max_attempts)
+            _log.warning("created the missing %s", queue.queue_id)
         except Conflict:
             return
         except Forbidden:
             raise CallMisused(
-                f"there is no queue {name}, and this key may not make it: run `redkey queue create {name}`",
+                f"there is no queue {name}, and this key may not create it: run `redkey queue create {name}`",
                 code="queue_not_found",
             ) from None

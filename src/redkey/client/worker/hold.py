@@ -1,4 +1,4 @@
-"""One task in a worker's hands, from the claim that was won to the verdict that was told, exactly once."""
+"""One claimed task of a worker, from the won claim to its verdict, which is reported exactly once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 from redkey.client.calls.claims import Claims
 from redkey.client.connection import SyncSender
 from redkey.client.operation import Sync
-from redkey.client.policy import is_passing
+from redkey.client.policy import beat_policy, is_passing
 from redkey.client.worker.context import WorkContext
 from redkey.client.worker.lease import Lease, now
+from redkey.client.worker.member import Member
 from redkey.client.worker.pulse import Pulse
 from redkey.client.worker.tally import Tally
 from redkey.client.worker.verdict import Block, Done, Fail, Release, Verdict, after_refusal, verdict_of
@@ -21,41 +22,37 @@ from redkey.shapes.claims import Assignment, Claimed, ClaimEnded, ClaimNext
 
 _log = logging.getLogger("redkey.client.worker")
 _COUNTED = {Done: "completed", Fail: "failed", Block: "blocked", Release: "released"}
-# Between tries to tell a verdict, when the server cannot be reached and the lease still lasts.
+# Between tries to send a verdict, while the server is unreachable and the lease lasts.
 _PAUSE_SECONDS = 1.0
 
 Handle = Callable[["HandledClaim"], Any]
 
 
 class HandledClaim:
-    """A claim that was won. The verdict on it is told by `work` or by `give_back`, never by both."""
+    """A won claim. Either `work` or `give_back` reports its verdict, never both."""
 
-    def __init__(
-        self,
-        sender: SyncSender,
-        pulse_claims: Claims[Sync],
-        claimed: Claimed,
-        lease: Lease,
-        stopping: threading.Event,
-        tally: Tally,
-    ) -> None:
+    def __init__(self, member: Member, claimed: Claimed, lease: Lease, stopping: threading.Event, tally: Tally) -> None:
         if claimed.task is None:
             raise AssertionError("a claim without its task")
         self.task: Assignment = claimed.task
         self.claimed, self.lease, self.stopping = claimed, lease, stopping
-        self._sender, self._tally = sender, tally
-        self._claims: Claims[Sync] = Claims(sender)
+        self._member, self._tally, self._worker_log = member, tally, member.log
+        self._begun = now()
+        self._claims: Claims[Sync] = Claims(member.sender)
+        patience = beat_policy(lease.seconds)
+        pulse_claims: Claims[Sync] = Claims(SyncSender(member.pulse, patience))
         self._pulse = Pulse(pulse_claims, claimed.claim_id, lease)
         self._told = threading.Lock()
-        # What the server took as the end.
+        # The verdict that the server accepted.
         self.verdict: Verdict | None = None
 
     def context(self, sender: Any) -> WorkContext[Any]:
-        """What the handler is given."""
-        return WorkContext(sender, self.claimed, self.lease, self.stopping, self._pulse.latest)
+        """The context for the handler."""
+        return WorkContext(sender, self.claimed, self.lease, self.stopping, self._pulse.latest, self._worker_log)
 
     def work(self, handle: Handle, following: ClaimNext | None) -> tuple[Claimed | None, float]:
-        """Start, handle, tell. The claim that came with the telling, and when it was asked for."""
+        """Start, run the handler and report. Return the next claim that came with the reply, and its request time."""
+        self._worker_log.claimed(self.task)
         self._pulse.start()
         try:
             verdict = self._judge(handle) if self._start() else None
@@ -67,14 +64,15 @@ class HandledClaim:
             self._pulse.stop()
         return (ended.next, asked_at) if ended is not None and isinstance(ended.next, Claimed) else (None, 0.0)
 
-    def give_back(self, sender: SyncSender) -> None:
-        """The worker stops before the handler ended: release the task, so that others need not wait for the lease."""
+    def give_back(self) -> None:
+        """The worker stops before the handler has ended: release the task instead of letting the lease expire."""
         if not self._told.acquire(blocking=False):
             return
         self._pulse.stop()
         try:
-            sender.send(Release().report(self.claimed.claim_id, None))
+            self._member.brief.send(Release().report(self.claimed.claim_id, None))
             self._tally.count("released")
+            self._ended("released")
         except ClientError as failure:
             _log.warning("%s could not be given back (%s): %s", self.task.task_id, failure.code, failure.message)
         self.lease.finish("stopped")
@@ -85,23 +83,23 @@ class HandledClaim:
         except LeaseLost as lost:
             return self._dropped(lost)
         except (Conflict, NotFound) as refused:
-            # Another process that acts as the same agent was told of the same claim, and has begun.
+            # Another process that acts as the same agent got the same claim and has started it.
             _log.warning("%s is left alone: %s", self.task.task_id, refused.detail)
             return False
         except ClientError as failure:
-            # It is only a word to those who watch; what counts is told at the end.
+            # Starting only informs people who watch; the verdict counts.
             _log.warning("%s could not be started (%s): %s", self.task.task_id, failure.code, failure.message)
         return True
 
     def _judge(self, handle: Handle) -> Verdict | None:
-        """What the handler's end means; None when nobody is to be told, because the hold has ended before."""
+        """Turn the handler's result into a verdict; None if the hold has already ended."""
         try:
-            given = handle(self)
+            result = handle(self)
         except WorkInterrupted as left:
             return self._interrupted(left)
         except Exception as raised:
             if isinstance(raised, Conflict):
-                # It may well speak of this very claim; the server knows.
+                # The refusal may concern this very claim; ask the server.
                 self._pulse.ask()
             if self.lease.end is not None:
                 return self._interrupted(raised)
@@ -110,33 +108,37 @@ class HandledClaim:
             return verdict_of(raised)
         if self.lease.end is not None:
             return self._interrupted(None)
-        return given if isinstance(given, Done) else Done(given)
+        return result if isinstance(result, Done) else Done(result)
 
     def _interrupted(self, raised: Exception | None) -> Verdict | None:
         """The handler ended after its hold did, or because of it."""
         if self.lease.end is None:
-            # Nobody said that it is lost; time alone did. To give it back is right in both cases.
+            # The server has not reported a loss; only the lease time ran out. Releasing is right in both cases.
             return Release()
         self._dropped(raised)
         return None
 
     def _dropped(self, why: Exception | None) -> bool:
         if self.lease.end is None:
-            # The refusal is the same for a task that was cancelled; a heartbeat tells which it was.
+            # The refusal is the same for a cancelled task; a heartbeat finds out which it is.
             self._pulse.ask()
         self.lease.finish("lease_lost")
-        task_id, claim_id, detail = self.task.task_id, self.claimed.claim_id, f": {why}" if why is not None else ""
+        detail = f": {why}" if why is not None else ""
         if self.lease.end == "cancelled":
             self._tally.count("cancelled")
-            _log.warning("%s was cancelled while it was worked on (claim %s)", task_id, claim_id)
+            self._ended("cancelled")
         elif self.lease.end == "lease_lost":
             self._tally.count("lost")
-            _log.error("%s was lost (claim %s); what was done for it changes nothing%s", task_id, claim_id, detail)
+            self._ended("lost", f"what was done under {self.claimed.claim_id} changes nothing{detail}")
         return False
 
+    def _ended(self, outcome: str, reason: str = "") -> None:
+        self._worker_log.ended(self.task, outcome, now() - self._begun, reason)
+
     def _tell(self, verdict: Verdict, following: ClaimNext | None) -> ClaimEnded | None:
-        """Tell a verdict until the server has it, as long as the hold may last; under one key however often."""
-        sender, request, is_last = self._sender.keyed(self._sender.policy.new_key()), None, False
+        """Send a verdict, always under one key, until the server has it or the hold may have ended."""
+        sender = self._member.sender.keyed(self._member.sender.policy.new_key())
+        request, is_last = None, False
         while True:
             try:
                 request = request or verdict.report(self.claimed.claim_id, following)
@@ -147,15 +149,19 @@ class HandledClaim:
             except ClientError as refused:
                 if is_passing(refused):
                     if not is_last:
-                        # A verdict that was taken looks like a loss to heartbeats: one more try under its key tells.
+                        # After an accepted verdict, heartbeats report a loss: one more try under the same key shows
+                        # which it is.
                         is_last = self.lease.wait_until_lost(_PAUSE_SECONDS)
                         continue
-                    _log.error("nobody heard how %s ended (%s)", self.task.task_id, refused.message)
+                    _log.error("the end of %s did not reach the server (%s)", self.task.task_id, refused.message)
                     self._dropped(refused)
                     return None
                 other = after_refusal(refused, verdict)
                 _log.error("the end of %s was refused (%s): %s", self.task.task_id, refused.code, refused.message)
                 return self._tell(other, following) if other is not None else None
             self.verdict = verdict
-            self._tally.count(_COUNTED[type(verdict)])
+            counted = _COUNTED[type(verdict)]
+            self._tally.count(counted)
+            reason = verdict.reason if isinstance(verdict, Fail | Block) else ""
+            self._ended("done" if counted == "completed" else counted, reason)
             return reply if isinstance(reply, ClaimEnded) else None

@@ -1,7 +1,7 @@
-"""The lease as its holder can know it: by a clock of its own that goes on while the process or the machine stands.
+"""The lease as its holder knows it, by a clock that continues while the process is stopped or the machine sleeps.
 
-A heartbeat that fails proves nothing. What counts is when the last confirmed one was *sent*: the server cannot have
-let the hold expire sooner than a lease after that. From then on the task may be somebody else's.
+A failed heartbeat proves nothing. What counts is when the last confirmed heartbeat was *sent*: the server cannot have
+let the hold expire earlier than one lease after that. Later than that, another agent may have the task.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import Literal
 
 from redkey.errors import WorkInterrupted
 
-# Time since boot goes on while the machine sleeps, where the system has such a clock.
+# The time since boot includes the time that the machine sleeps, where the system has such a clock.
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
 End = Literal["lease_lost", "cancelled", "stopped"]
 _SENTENCES = {
     "lease_lost": "The claim no longer holds the task: another agent may have it. What is done now changes nothing.",
     "cancelled": "The task was cancelled.",
-    "stopped": "The worker stops; the task was given back.",
+    "stopped": "The worker is stopping and has released the task.",
 }
 
 
 def now() -> float:
-    """Seconds of a clock that only goes forward, through stops and sleeps."""
+    """Return the seconds of a monotonic clock that includes stops and sleeps."""
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
 class Lease:
-    """One hold: until when it surely lasts, and whether and how it ended. Threads share it."""
+    """One hold: until when it certainly lasts, and whether and how it ended. Threads share it."""
 
     def __init__(self, seconds: float, asked_at: float, expires_at: str, clock: Callable[[], float] = now) -> None:
         self.seconds, self._clock = seconds, clock
         self._lock = threading.Lock()
         self._changed = threading.Event()
-        # The server's word for the end of the lease, and when it can last have been given: it lasts no longer.
+        # The lease end that the server sent, and the latest time when it can have been set: the lease lasts no longer.
         self._expires_at, self._latest = expires_at, clock() + seconds
         self._deadline = asked_at + seconds
         self._end: End | None = None
         self._watchers: list[Callable[[], None]] = []
 
     def confirmed(self, asked_at: float, expires_at: str) -> None:
-        """A heartbeat that was sent at this time was answered: held.
+        """A heartbeat that was sent at this time was confirmed.
 
-        The server extends when less than half of the lease is left, and else says the old end again: so that at least
-        half of it was left when the heartbeat was sent.
+        The server extends the lease if less than half of it is left, otherwise it repeats the old end. So at least half
+        of the lease was left when the heartbeat was sent.
         """
         with self._lock:
             if expires_at != self._expires_at:
@@ -56,7 +56,7 @@ class Lease:
                 self._deadline = max(self._deadline, min(asked_at + self.seconds / 2, self._latest))
 
     def finish(self, end: End) -> None:
-        """The hold has ended; the first word stands."""
+        """Record how the hold ended; only the first call counts."""
         with self._lock:
             if self._end is not None:
                 return
@@ -67,7 +67,7 @@ class Lease:
             watcher()
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Call this once when the hold has ended; at once when it has."""
+        """Call this once when the hold ends, or now if it has ended."""
         with self._lock:
             if self._end is None:
                 self._watchers.append(watcher)
@@ -76,27 +76,27 @@ class Lease:
 
     @property
     def end(self) -> End | None:
-        """How the hold ended, as far as the server said; None while it may last."""
+        """How the hold ended, as reported by the server; None while it may last."""
         return self._end
 
     @property
     def left_seconds(self) -> float:
-        """How long the hold surely lasts from now on."""
+        """Return the seconds for which the hold certainly lasts."""
         return self._deadline - self._clock()
 
     @property
     def is_lost(self) -> bool:
-        """Whether the task may be out of these hands: the hold has ended, or too long nothing was heard of it."""
+        """Whether another agent may have the task: the hold has ended, or no heartbeat was confirmed for too long."""
         return self._end is not None or self.left_seconds <= 0
 
     def check(self) -> None:
-        """WorkInterrupted when there is no use in working on."""
+        """Raise WorkInterrupted if working on is useless."""
         if self.is_lost:
             end = self._end or "lease_lost"
             raise WorkInterrupted(_SENTENCES[end], code=end)
 
     def wait_until_lost(self, timeout: float | None) -> bool:
-        """Wait for the loss; whether it came."""
+        """Wait for the loss; return whether it came."""
         limit = None if timeout is None else self._clock() + timeout
         while not self.is_lost:
             left = self.left_seconds if limit is None else min(self.left_seconds, limit - self._clock())
@@ -107,10 +107,10 @@ class Lease:
 
 
 class LossSignal:
-    """`ctx.lease_lost`: reads like a `threading.Event`, and looks at the clock each time it is asked.
+    """`ctx.lease_lost`: like a `threading.Event`, but each check also reads the clock.
 
-    So it is true in the first moment after the process was stopped for longer than its lease, before any thread of it
-    could have heard from the server.
+    So it is true immediately after the process was stopped for longer than its lease, before any of its threads could
+    have an answer from the server.
     """
 
     def __init__(self, lease: Lease) -> None:

@@ -1,7 +1,7 @@
-"""Async handlers: on the caller's event loop or on one of their own, and how their contexts call the server.
+"""Async handlers: on the caller's event loop or on their own loop, and how their contexts call the server.
 
-Only handlers run on the loop. Claims, heartbeats and verdicts are sent by threads, so a loop that a handler blocks
-holds up nothing but itself.
+Only handlers run on the loop. Threads send claims, heartbeats and verdicts, so a handler that blocks the loop delays
+only other handlers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class ThreadedSender:
-    """Sends by a thread what is awaited on a loop."""
+    """Sends requests in a thread, awaited on a loop."""
 
     def __init__(self, sender: SyncSender, threads: concurrent.futures.Executor) -> None:
         self._sender, self._threads = sender, threads
@@ -41,7 +41,7 @@ class ThreadedSender:
 
 
 class HandlerLoop:
-    """The loop of async handlers; without one that is given, a thread runs one from the first call on."""
+    """The loop of async handlers: the given loop, or a thread's own loop that starts with the first call."""
 
     def __init__(self, given: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = given
@@ -49,7 +49,7 @@ class HandlerLoop:
         self._lock = threading.Lock()
 
     def call(self, handler: Handler, context: Any, lease: Lease) -> Any:
-        """Run a handler to its end, from another thread; it is cancelled when its hold has ended."""
+        """Run a handler to its end, from another thread; cancel it when its hold ends."""
         loop = self._running()
 
         async def guarded() -> Any:
@@ -78,7 +78,7 @@ class HandlerLoop:
             return self._loop
 
     def close(self) -> None:
-        """End the thread, if there is one, with what still runs on it."""
+        """End the thread, if there is one, and everything on its loop."""
         if self._thread is None or self._loop is None:
             return
         with suppress(concurrent.futures.TimeoutError):

@@ -1,4 +1,4 @@
-"""Outputs: what a handler returns fills the outputs that its task must have and that it did not make itself."""
+"""Outputs: fill the required outputs that the handler has not recorded from its returned value."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def share_out(outputs: Sequence[str], made: set[str], given: Any) -> tuple[dict[str, Any], Any]:
-    """The artifacts to make of what was returned, by name, and what is left of it as the output.
+def share_out(outputs: Sequence[str], recorded: set[str], returned: Any) -> tuple[dict[str, Any], Any]:
+    """Return the artifacts to record from the returned value, by name, and the rest as the output.
 
-    A mapping gives each missing output what it has under that name. Anything else is the one output that is missing.
+    A mapping gives each missing output the value under its name. Any other value is the one missing output.
     """
-    missing = [name for name in outputs if name not in made]
-    if not missing or given is None:
-        return {}, given
-    if isinstance(given, Mapping):
-        named = {name: given[name] for name in missing if name in given}
+    missing = [name for name in outputs if name not in recorded]
+    if not missing or returned is None:
+        return {}, returned
+    if isinstance(returned, Mapping):
+        named = {name: returned[name] for name in missing if name in returned}
         if named:
-            return named, {name: value for name, value in given.items() if name not in named} or None
+            return named, {name: value for name, value in returned.items() if name not in named} or None
     if len(missing) == 1:
-        return {missing[0]: given}, None
-    return {}, given
+        return {missing[0]: returned}, None
+    return {}, returned

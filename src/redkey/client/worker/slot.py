@@ -1,4 +1,4 @@
-"""A slot: one thread that works on one task at a time, and where its next claim comes from."""
+"""A slot: one thread that works on one task at a time, and the source of its claims."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from redkey.client.calls.queues import Queues
-from redkey.client.connection import SyncSender
 from redkey.client.operation import Sync
 from redkey.client.policy import Policy, is_passing
 from redkey.client.worker.lease import now
+from redkey.client.worker.member import Member
 from redkey.client.worker.tally import Tally
 from redkey.errors import ClientError
 from redkey.shapes.claims import Claimed, ClaimNext, NoTasks, Rejected
 
 _log = logging.getLogger("redkey.client.worker")
-# How long a claim-next waits for a task. A stop waits for it too, because a claim that is cut off may have been won.
+# The longest wait of a claim-next. A stop waits for it too, because an interrupted claim may have been won.
 WAIT_SECONDS = 3.0
 _REJECTED_PAUSE_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
@@ -28,56 +28,52 @@ Won = tuple[Claimed, float]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One claim, asked for until it is answered: if it was won and not heard of, its key brings it again."""
+    """One claim request, repeated until it is answered.
+
+    If the claim was won but the answer was lost, the same key returns the same claim.
+    """
 
     key: str
     at: float
 
 
 class Source(Protocol):
-    """Where claims come from."""
+    """A source of claims."""
 
-    # The claim to ask for with the end of the one before, where that is the way of this source.
+    # The claim request to send along with the previous verdict, if this source does so.
     following: ClaimNext | None
 
     def claim(self, asked: Asked) -> Won | None:
-        """A claim that was won, and when it was asked for; None when there was nothing for a while."""
+        """Return a won claim and the time of its request; None if there was none for a while."""
         ...
 
 
 class NextSource:
-    """Asks the queue for whatever is next, and waits for it there."""
+    """Asks the queue for the next task, and waits for it."""
 
-    def __init__(
-        self,
-        sender: SyncSender,
-        queue: str,
-        agent_id: str,
-        lease_seconds: int,
-        stopping: threading.Event,
-        tally: Tally,
-    ) -> None:
-        self.following: ClaimNext | None = ClaimNext(queue, lease_seconds)
-        self._sender, self._queue, self._agent_id = sender, queue, agent_id
-        self._lease_seconds, self._stopping, self._tally = lease_seconds, stopping, tally
-        # The hold may have begun as early as the request was sent: most of the lease must be left when it is answered.
-        self._wait = min(WAIT_SECONDS, lease_seconds / 3)
+    def __init__(self, member: Member, stopping: threading.Event, tally: Tally) -> None:
+        self._queue, self._lease_seconds = member.worker.queue, member.worker.lease_seconds
+        self.following: ClaimNext | None = ClaimNext(self._queue, self._lease_seconds)
+        self._member, self._stopping, self._tally = member, stopping, tally
+        # The lease may start when the request is sent: most of it must be left when the answer arrives.
+        self._wait = min(WAIT_SECONDS, self._lease_seconds / 3)
 
     def claim(self, asked: Asked) -> Won | None:
-        queues: Queues[Sync] = Queues(self._sender.keyed(asked.key))
-        found = queues.claim_next(self._queue, self._agent_id, lease_seconds=self._lease_seconds, wait=self._wait)
-        if isinstance(found, Claimed):
-            return found, asked.at
-        if not isinstance(found, NoTasks):
-            self._tally.count(found.status)
-            why = f"{found.reason} {found.detail}" if isinstance(found, Rejected) else found.reason
-            _log.warning("%s may not claim from %s: %s", self._agent_id, self._queue, why.strip())
+        queues: Queues[Sync] = Queues(self._member.sender.keyed(asked.key))
+        agent_id = self._member.agent_id
+        outcome = queues.claim_next(self._queue, agent_id, lease_seconds=self._lease_seconds, wait=self._wait)
+        if isinstance(outcome, Claimed):
+            return outcome, asked.at
+        if not isinstance(outcome, NoTasks):
+            self._tally.count(outcome.status)
+            why = f"{outcome.reason} {outcome.detail}" if isinstance(outcome, Rejected) else outcome.reason
+            self._member.log.rejected(self._queue, why.strip())
             self._stopping.wait(_REJECTED_PAUSE_SECONDS)
         return None
 
 
 class Slot:
-    """Claims and works until the run stops. What is refused for good ends the run; what passes is waited out."""
+    """Claims and works until the run stops. A permanent refusal ends the run; a temporary failure is retried."""
 
     def __init__(
         self,
@@ -90,7 +86,7 @@ class Slot:
     ) -> None:
         self._source, self._work, self._give_back = source, work, give_back
         self._stopping, self._fail, self._policy = stopping, fail, Policy()
-        # Seconds before the next claim may be asked for; it is asked again at least every second.
+        # Returns the seconds until the next claim is allowed; called at least every second.
         self._pause = pause
 
     def run(self) -> None:
@@ -103,7 +99,7 @@ class Slot:
         failures, won, asked = 0, None, None
         while not self._stopping.is_set():
             if won is None:
-                # A claim that was asked for and not answered may have been won: it is asked for to its end.
+                # An unanswered claim may have been won, so repeat it until it is answered.
                 if asked is None and (seconds := self._pause()) > 0:
                     self._stopping.wait(min(seconds, _PAUSE_SECONDS))
                     continue

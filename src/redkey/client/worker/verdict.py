@@ -1,5 +1,8 @@
-"""Verdicts: how a handler's work ended, and how the server is told. A handler returns or raises one of these; anything
-else that it returns is the output of a completion, and anything else that it raises is a failure."""
+"""Verdicts: how a handler's work ended, and how to report it to the server.
+
+A handler returns or raises one of these. Any other return value is the output of a completion, and any other exception
+is a failure.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ _REASON_LIMIT = 8000
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Return this in place of the bare output to say more about the work."""
+    """Return this instead of the bare output to say more about the work."""
 
     output: Any = None
     summary: str | None = None
     notes: str | None = None
     cost_usd: float | None = None
     semantic: Literal["pass", "fail", "skipped"] | None = None
-    # How many tries it took until the work passed its verification; the server takes one for granted.
+    # How many tries the work needed to pass its verification; the server assumes one.
     attempts: int | None = None
 
     def report(self, claim_id: str, following: ClaimNext | None) -> Request[Any]:
@@ -42,7 +45,7 @@ class Done:
 
 
 class Fail(Exception):
-    """Raise this to fail the attempt; whether another follows is the task's retry policy, and `rejected` ends it."""
+    """Raise this to fail the attempt. The task's retry policy decides on another attempt; `rejected` allows none."""
 
     def __init__(self, reason: str, *, kind: FailureKind = "error") -> None:
         super().__init__(reason)
@@ -54,7 +57,7 @@ class Fail(Exception):
 
 
 class Block(Exception):
-    """Raise this when something stands in the way that others can lift; the task waits, and they are told."""
+    """Raise this if the work cannot continue until a blocker is removed; the task waits, and others get a message."""
 
     def __init__(
         self,
@@ -80,7 +83,7 @@ class Block(Exception):
 
 
 class Release(Exception):
-    """Raise this to give the task back, unharmed, for others."""
+    """Raise this to release the task, unchanged, for other agents."""
 
     def report(self, claim_id: str, following: ClaimNext | None) -> Request[Any]:
         return Claims.release.build(None, claim_id)
@@ -90,7 +93,7 @@ Verdict = Done | Fail | Block | Release
 
 
 def verdict_of(raised: Exception) -> Fail | Block | Release:
-    """What an exception of a handler means."""
+    """Turn an exception of a handler into a verdict."""
     if isinstance(raised, Fail | Block | Release):
         return raised
     kind: FailureKind = "timeout" if isinstance(raised, TimeoutError) else "error"
@@ -98,12 +101,12 @@ def verdict_of(raised: Exception) -> Fail | Block | Release:
 
 
 def after_refusal(refused: ClientError, verdict: Verdict) -> Fail | None:
-    """What to report when the server does not take a verdict; None when there is nothing left to say."""
+    """Return the verdict to report after the server refused one; None if nothing is left to report."""
     if isinstance(verdict, Fail):
-        # Its words were refused, so these are ours: the wrong words must not keep the task from its next attempt.
-        told = f"The handler failed; what it said was refused ({refused.code})."
-        return Fail(told, kind=verdict.kind) if verdict.reason != told else None
+        # The server refused the handler's text, so use our own: invalid text must not prevent the next attempt.
+        reason = f"The handler failed, and the server refused its reason ({refused.code})."
+        return Fail(reason, kind=verdict.kind) if verdict.reason != reason else None
     if isinstance(refused, CallMisused):
-        return Fail(f"What the handler gave cannot be sent: {refused.message}")
+        return Fail(f"The handler's result cannot be sent: {refused.message}")
     detail = refused.detail if isinstance(refused, ApiError) else refused.message
-    return Fail(f"What the handler gave was refused ({refused.code}): {detail}", kind="verification")
+    return Fail(f"The server refused the handler's result ({refused.code}): {detail}", kind="verification")

@@ -1,1 +1,1 @@
-"""Executors: how an agent is called. One small port (`port`), and an adapter for each kind of agent."""
+"""Executors call an agent: one small interface (`port`), and one adapter for each kind of agent."""

@@ -1,10 +1,9 @@
-"""A remote agent that speaks A2A, by the official client (extra `redkey[a2a]`).
+"""Call a remote agent over A2A, with the official client (extra `redkey[a2a]`).
 
-It gets one message: the prompt as text, the input envelope as data, the context of the task, and which of the tasks
-that it refers to the agent worked on itself (`a2a_memory`). Where the agent streams, it is followed, and what it says
-on the way is progress; where it does not, or the stream breaks, its task is asked for. What it returns becomes
-artifacts (`a2a_results`). A question of the agent blocks the task, and the answer goes on with the same remote task.
-When the lease is lost the remote task is cancelled.
+The agent gets one message: the prompt as text, the input envelope as data, the context, and references to earlier tasks
+that it worked on itself (`a2a_memory`). If the agent streams, its status messages become progress. If it does not, or
+the stream breaks, its task is polled. Its results become artifacts (`a2a_results`). A question of the agent blocks the
+task, and the answer continues the same remote task. When the lease is lost, the remote task is cancelled.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+from redkey.client import Assignment
 from redkey.errors import ConfigRefused, RedKeyError, StepFailed
 from redkey.runner.envelope import input_bytes
 from redkey.runner.executors.a2a_login import Login
@@ -25,6 +25,7 @@ from redkey.runner.executors.a2a_memory import Remote, RemoteTasks
 from redkey.runner.executors.a2a_results import read_results, words_of
 from redkey.runner.executors.port import Produced, Step
 from redkey.runner.process import Limits
+from redkey.wire.a2a import LEDGER
 from redkey.wire.step import StepOutput
 
 _log = logging.getLogger("redkey.runner")
@@ -36,7 +37,7 @@ _ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELED", "REJECTED", *_WAIT
 
 
 class A2aExecutor:
-    """Calls one remote agent, found by the card at its URL."""
+    """Calls the remote agent whose card is at a URL."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class A2aExecutor:
         limits: Limits | None = None,
         poll_seconds: float = _POLL_SECONDS,
     ) -> None:
-        """`kept` is where the agent's own tasks are remembered."""
+        """`kept` is the directory in which ids of remote tasks are stored."""
         try:
             import a2a.client  # noqa: F401
         except ImportError as cause:
@@ -69,7 +70,7 @@ class A2aExecutor:
                 async with asyncio.timeout(self._limits.seconds):
                     await self._login.headers(http)
                     http.auth = self._login.auth(http)
-                    # An agent that does not stream answers at once with its task, so that it can be cancelled.
+                    # An agent that does not stream returns its task at once, so that the task can be cancelled.
                     client = await create_client(self._url, ClientConfig(httpx_client=http, polling=True))
                     call = _Call(client, self._poll_seconds, step, self._known)
                     return Produced(await self._answered(call, step))
@@ -79,7 +80,7 @@ class A2aExecutor:
             except RedKeyError:
                 raise
             except Exception as cause:
-                # The client raises errors of its own, of HTTP and of JSON: each is one line here.
+                # The client raises its own errors and those of HTTP and JSON; each becomes one line.
                 code = "remote_failed" if call is not None else "spawn_failed"
                 text = " ".join(str(cause).split())[:300] or type(cause).__name__
                 raise StepFailed(f"the remote agent cannot be reached: {text}", code=code) from cause
@@ -88,7 +89,7 @@ class A2aExecutor:
                     await call.close()
 
     async def _answered(self, call: _Call, step: Step) -> StepOutput:
-        """What comes of the task; a question that it asks is remembered with its task."""
+        """Return the output of the remote task; remember the task if it asks a question."""
         from a2a.utils.errors import A2AError
 
         task = step.task
@@ -108,18 +109,18 @@ class A2aExecutor:
 
 
 class _Call:
-    """One message to the agent, and the task that it began there."""
+    """One message to the agent, and the remote task that it started."""
 
     def __init__(self, client: Any, poll_seconds: float, step: Step, known: RemoteTasks) -> None:
         self._client, self._poll_seconds, self._step, self._known = client, poll_seconds, step, known
         self.task_id = self.context_id = ""
         self._ended = False
-        # The remote task waits for an answer: it is neither over nor to be cancelled.
+        # True while the remote task waits for an answer: it has not ended and must not be cancelled.
         self.waits = False
         self._told = ""
 
     def forget(self) -> None:
-        """The remote task is gone."""
+        """Forget the remote task, which no longer exists."""
         self.task_id = self.context_id = ""
 
     async def run(self, remote: Remote | None) -> StepOutput:
@@ -134,11 +135,11 @@ class _Call:
         except A2AClientError as broken:
             if not self.task_id:
                 raise
-            _log.warning("the stream of the remote agent broke (%s); its task is asked for", broken)
+            _log.warning("the stream of the remote agent broke (%s); its task is polled", broken)
         return await self._poll()
 
     async def _follow(self, event: Any, kind: str) -> None:
-        """Remember the task as soon as it has a name: only then can it be cancelled. What it says is progress."""
+        """Store the task's id as soon as it is known, so it can be cancelled; report status messages as progress."""
         task_id: str = event.task.id if kind == "task" else getattr(event, kind).task_id
         if task_id != self.task_id:
             _log.info("the remote agent calls its task %s", task_id)
@@ -148,7 +149,7 @@ class _Call:
             await self._tell(event.status_update.status)
 
     async def _tell(self, status: Any) -> None:
-        """Pass on what the agent says while it works; a task that cannot be told of goes on all the same."""
+        """Report a status message as progress; a failure to report does not stop the work."""
         from a2a.types import TaskState
 
         words = words_of(status.message.parts)
@@ -161,7 +162,7 @@ class _Call:
                 await self._step.say(words[:1000])
 
     async def _poll(self) -> StepOutput:
-        """Ask for the task until it has ended; what a stream told of it is all there."""
+        """Poll the task until it ends; it has everything that the stream sent."""
         from a2a.types import GetTaskRequest, TaskState
 
         if not self.task_id:
@@ -178,7 +179,7 @@ class _Call:
             await asyncio.sleep(self._poll_seconds)
 
     async def close(self) -> None:
-        """Cancel the task if it still runs, whatever cancels us meanwhile."""
+        """Cancel the remote task if it still runs, even while this call is cancelled."""
         if not self.task_id or self._ended:
             return
         from a2a.types import CancelTaskRequest
@@ -192,7 +193,7 @@ class _Call:
 
 
 def _request(step: Step, remote: Remote | None, known: RemoteTasks) -> Any:
-    """The message: the whole step, or the answer that a remote task waits for."""
+    """Build the message: the whole step, or the answer for a waiting remote task."""
     from a2a.types import Message, Part, Role, SendMessageRequest
     from google.protobuf import json_format, struct_pb2
 
@@ -207,20 +208,33 @@ def _request(step: Step, remote: Remote | None, known: RemoteTasks) -> Any:
     if task is not None:
         message.context_id = _context(task.task_id, task.context_id)
         message.reference_task_ids.extend(known.named(task.reference_task_ids))
+        if lineage := _lineage(task, known):
+            message.extensions.append(LEDGER)
+            message.metadata.update({LEDGER: lineage})
     return SendMessageRequest(message=message)
 
 
+def _lineage(task: Assignment, known: RemoteTasks) -> dict[str, str]:
+    """What messages have no field for: the parent, where the agent knows it, and what the task is grouped by."""
+    lineage: dict[str, str] = {}
+    if task.parent_task_id and (parent := known.named((task.parent_task_id,))):
+        lineage["parentTaskId"] = parent[0]
+    if task.correlation_id:
+        lineage["correlationId"] = _context(task.task_id, task.correlation_id)
+    return lineage
+
+
 def _context(task_id: str, context_id: str) -> str:
-    """The context of a task as another server may take it: an opaque name, not one of our own kinds of contexts."""
+    """Return an opaque context id for the remote agent; RedKey's own context ids may not be valid there."""
     kind, _, name = context_id.partition(":")
-    # Tasks that share only a queue have nothing to do with each other.
+    # Tasks that share only a queue are unrelated, so each gets its own context.
     if kind == "queue" or not name:
         return task_id
     return name if _OPAQUE.fullmatch(name) else sha256(context_id.encode()).hexdigest()[:32]
 
 
 def _result(task: Any, state: str, directory: Path) -> StepOutput:
-    """The output of a task that has ended; one that needs somebody is an escalation in the agent's own words."""
+    """Return the output of a task that has ended; a task that needs input becomes an escalation."""
     words = words_of(task.status.message.parts)
     if state in _WAITING:
         kind = "ambiguity" if state == "INPUT_REQUIRED" else "auth"

@@ -1,6 +1,6 @@
-"""How a runner shows a remote agent who it is: headers of the operator, or tokens by OAuth client credentials.
+"""Authentication at a remote agent: the operator's headers, or tokens by OAuth client credentials.
 
-What is secret goes to the agent's own origin and nowhere else, whatever addresses its card names.
+Secrets are sent only to the agent's own origin, whatever addresses its card names.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import msgspec
 
 from redkey.errors import ConfigRefused, StepFailed
 
-# A token is asked for anew this long before it ends.
+# A token is renewed this many seconds before it expires.
 _EARLY_SECONDS = 30.0
 _LIFE_SECONDS = 300.0
 
 
 class _Token(msgspec.Struct, frozen=True):
-    """What a token endpoint answers."""
+    """The answer of a token endpoint."""
 
     access_token: Annotated[str, msgspec.Meta(pattern=r"^[!-~]+\Z")]
     expires_in: float = _LIFE_SECONDS
@@ -37,7 +37,7 @@ class Login:
 
     @classmethod
     def read(cls, url: str, headers: Sequence[str], token_url: str | None, environment: Mapping[str, str]) -> Login:
-        """The credentials that options name; ConfigRefused when one cannot be used."""
+        """Read the credentials from the options; ConfigRefused if one cannot be used."""
         found: dict[str, str] = {}
         for header in headers:
             name, colon, value = header.partition(":")
@@ -53,7 +53,7 @@ class Login:
         return cls(_origin(url), found, token_url or "", client)
 
     async def headers(self, http: Any) -> dict[str, str]:
-        """The headers for the next call, with a token that still lasts."""
+        """Return the headers for the next call, with a valid token."""
         if not self._token_url:
             return self._headers
         if time.monotonic() >= self._until:
@@ -70,7 +70,7 @@ class Login:
         return {**self._headers, "authorization": f"Bearer {self._token}"}
 
     def auth(self, http: Any) -> Any:
-        """Adds headers to requests to the agent's own origin alone; a token that ends while work lasts is replaced."""
+        """Return an httpx auth that adds the headers to requests to the agent's origin only and renews the token."""
         import httpx
 
         login = self

@@ -1,7 +1,7 @@
-"""What a runner remembers of a remote agent's tasks: which of them a task of ours was, and whether it waits.
+"""Which remote task belongs to which local task, and whether it waits for an answer; kept in files.
 
-A remote agent knows only ids of its own. So tasks that ours refers to are named to it as it named them, and an answer
-goes on with the task that asked.
+A remote agent knows only its own ids. References to earlier tasks are translated to them, and an answer is sent to the
+remote task that asked.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-# Files beyond these are dropped, oldest first: a task refers to recent ones.
+# How many files are kept; the oldest are removed first.
 _LIMIT = 2000
 
 
 class Remote(msgspec.Struct, frozen=True):
-    """A task of the remote agent at a URL; files of earlier versions are of tasks that wait for an answer."""
+    """A task of the remote agent at a URL; `waits` is the default for files of earlier versions."""
 
     url: str
     task_id: str
@@ -26,14 +26,14 @@ class Remote(msgspec.Struct, frozen=True):
 
 
 class RemoteTasks:
-    """The tasks of one remote agent, each in a file under the id of the task that it was sent for."""
+    """The remote tasks of one agent: one file each, named by the local task's id."""
 
     def __init__(self, url: str, directory: Path | None) -> None:
-        """Without a directory nothing is remembered."""
+        """Without a directory nothing is stored."""
         self._url, self._directory = url, directory
 
     def get(self, task_id: str) -> Remote | None:
-        """The remote task of one of ours; None when this agent had none."""
+        """Return the remote task of a local task; None if the agent had none."""
         if self._directory is None:
             return None
         try:
@@ -43,11 +43,11 @@ class RemoteTasks:
         return remote if remote.url == self._url else None
 
     def named(self, task_ids: Iterable[str]) -> list[str]:
-        """The ids that the remote agent gave to tasks of ours; tasks that it does not know are left out."""
+        """Translate local task ids to remote ones; tasks that the agent does not know are left out."""
         return [remote.task_id for task_id in task_ids if (remote := self.get(task_id)) is not None]
 
     def keep(self, task_id: str, remote_task_id: str, context_id: str, *, waits: bool) -> None:
-        """Remember what a task of ours is called there; an agent that answered without a task has none."""
+        """Store the remote id of a local task; remove it if the agent answered without a task."""
         if self._directory is None:
             return
         if not remote_task_id:
@@ -62,7 +62,7 @@ class RemoteTasks:
         files = list((self._directory or Path()).glob("*.json"))
         if len(files) <= _LIMIT:
             return
-        # Runners of one directory may drop the same file.
+        # Another runner on this directory may remove the same file.
         times: dict[Path, float] = {}
         for file in files:
             with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""What a remote agent's results become: artifacts that the runner writes, files in its directory, a summary.
+"""Convert the results of a remote agent into artifacts, files and a summary.
 
-An agent that knows RedKey hands back an output envelope, which is taken as it is. Any other agent's artifacts are
-files: text and data as they are, bytes as they came, and what is elsewhere by its URL.
+An agent that knows RedKey returns an output envelope, which is used as it is. Artifacts of other agents become files:
+text, data and bytes unchanged, and a URL as a file that names it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SUMMARY = 2000
 
 
 def read_results(artifacts: Sequence[Any], said: str, parts: Sequence[Any], directory: Path) -> StepOutput:
-    """The output of a task that has ended well. `said` are the words of its last status, `parts` its message."""
+    """Build the output of a completed task. `said` is the text of its last status, `parts` the parts of its message."""
     for group in (*(artifact.parts for artifact in reversed(artifacts)), parts):
         for part in group:
             envelope = _envelope(part)
@@ -36,7 +36,7 @@ def read_results(artifacts: Sequence[Any], said: str, parts: Sequence[Any], dire
             if made is not None:
                 written.append(made)
     if not artifacts:
-        # An agent that answers with a message alone: what it said is the result.
+        # The agent answered with a message only: its text is the result.
         for index, part in enumerate(parts):
             made = _write("answer", index, part, directory, names)
             if made is not None:
@@ -47,7 +47,7 @@ def read_results(artifacts: Sequence[Any], said: str, parts: Sequence[Any], dire
 
 
 def words_of(parts: Sequence[Any]) -> str:
-    """The text of some parts, in one line."""
+    """Join the text of some parts into one line."""
     return " ".join(" ".join(part.text.split()) for part in parts if part.text).strip()
 
 
@@ -65,7 +65,7 @@ def _envelope(part: Any) -> StepOutput | None:
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """The objects that may be an envelope: all of the text, or one that begins a line of it."""
+    """Yield candidates for an envelope: the whole text, and objects that begin a line."""
     decoder = json.JSONDecoder()
     for found in [re.match(r"\s*", text), *re.finditer(r"^(?=\{)", text, re.MULTILINE)]:
         if found is None:
@@ -79,12 +79,12 @@ def _objects(text: str) -> Iterator[Any]:
 def _data(part: Any) -> Any:
     from google.protobuf import json_format
 
-    # A2A makes every number a double; canonical JSON writes whole ones without a fraction.
+    # A2A turns every number into a double; canonical JSON writes whole numbers without a fraction.
     return json.loads(canonical(json_format.MessageToDict(part.data)))
 
 
 def _write(name: str, index: int, part: Any, directory: Path, names: set[str]) -> StepArtifact | None:
-    """One part as a file: declared where it is text, written where it is bytes."""
+    """Convert one part to a file: text is declared as an artifact, bytes are written into the directory."""
     kind = part.WhichOneof("content")
     media = part.media_type.partition(";")[0].strip()
     ending = _ENDINGS.get(media) or (mimetypes.guess_extension(media) if media else None)
@@ -104,7 +104,7 @@ def _write(name: str, index: int, part: Any, directory: Path, names: set[str]) -
 
 
 def _free(name: str, ending: str, index: int, names: set[str]) -> str:
-    """A plain file name that no other part has."""
+    """Return a plain file name that no other part uses."""
     safe = _UNSAFE.sub("-", name.replace("\\", "/").rpartition("/")[2]).strip("-.") or "result"
     stem, dot, given = safe.rpartition(".")
     if not dot or ending == ".url":

@@ -1,7 +1,7 @@
-"""A model at Anthropic as an agent, by the official SDK (extra `redkey[anthropic]`), and one as an evaluator.
+"""A model at Anthropic as agent or evaluator, by the official SDK (extra `redkey[anthropic]`).
 
-The prompt is the system prompt, the input envelope the first message. Replies are streamed, because long ones would
-run into timeouts. The prompt, the tools and the conversation so far are cached: each turn pays for what is new. The key
+The prompt is the system prompt, the input envelope the first message. Replies are streamed, because long
+ones would time out. Prompt, tools and conversation are cached, so each turn pays only for what is new. The key
 is the runner's (`ANTHROPIC_API_KEY`); the model never sees it.
 """
 
@@ -31,7 +31,7 @@ _JUDGE = (
 
 
 def problem() -> ConfigRefused | None:
-    """Why Anthropic cannot be called from here; None when it can."""
+    """Return why Anthropic cannot be called; None if it can."""
     if not os.environ.get("ANTHROPIC_API_KEY"):
         return ConfigRefused("there is no ANTHROPIC_API_KEY in the environment", code="key_missing")
     try:
@@ -42,7 +42,7 @@ def problem() -> ConfigRefused | None:
 
 
 def _client() -> Any:
-    """A client of the API that leaves waiting to `patience`."""
+    """Create a client without its own retries; `patience` retries."""
     refused = problem()
     if refused is not None:
         raise refused
@@ -52,7 +52,7 @@ def _client() -> Any:
 
 
 class AnthropicExecutor:
-    """Calls a model until it has handed back its envelope."""
+    """Calls a model until it returns its envelope."""
 
     def __init__(self, model: str, terms: Terms) -> None:
         self._model, self._client, self._terms = model, _client(), terms
@@ -119,7 +119,7 @@ class _Messages:
             async with self._client.messages.stream(**request) as stream:
                 return await stream.get_final_message()
         except (anthropic.AuthenticationError, anthropic.PermissionDeniedError, anthropic.NotFoundError) as cause:
-            raise StepFailed(f"Anthropic refuses: {cause.message}", code="spawn_failed") from cause
+            raise StepFailed(f"Anthropic refused the request: {cause.message}", code="spawn_failed") from cause
         except anthropic.APIStatusError as cause:
             text = f"Anthropic answered {cause.status_code}: {cause.message}"
             if cause.status_code not in _BUSY:
@@ -147,7 +147,7 @@ class _Messages:
 
 
 def _cached(message: dict[str, Any]) -> dict[str, Any]:
-    """The message with a cache mark at its end, so that the next turn reads everything up to here from the cache."""
+    """Add a cache mark at the end of a message, so the next turn reads everything before it from the cache."""
     *before, last = message["content"]
     return {**message, "content": [*before, {**last, **_CACHED}]}
 

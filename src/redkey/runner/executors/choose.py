@@ -1,7 +1,6 @@
-"""Which executor an agent gets: the one that its spec names, or of several the first that is there.
+"""Choose an agent's executor: the one that its spec names, or the first available one of several.
 
-That choice belongs to the fleet file and to options, never to the Agent Card, which is closed. The card gives what an
-executor needs of the agent: its model.
+The fleet file or the options choose it, never the Agent Card, which is a closed format. The card provides the model.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     from redkey.runner.spec import Spec
 
 _log = logging.getLogger("redkey.runner")
-# Codes of refusals that mean: not there on this machine. Everything else is a mistake of whoever wrote the spec.
+# Error codes that mean "not available on this machine". All others are mistakes in the spec.
 _ABSENT: Final = frozenset({"program_missing", "key_missing", "extra_missing", "function_missing", "server_missing"})
 Build = Callable[["Spec", AgentCard | str], Executor]
 
 
 def choose(spec: Spec, who: AgentCard | str) -> tuple[str, Executor]:
-    """The executor of a spec and its name; ConfigRefused says what is missing, of several all of it."""
+    """Return the executor of a spec and its name; ConfigRefused lists everything that is missing."""
     missing = []
     for name in spec.called:
         try:
@@ -38,7 +37,7 @@ def choose(spec: Spec, who: AgentCard | str) -> tuple[str, Executor]:
             if len(spec.called) == 1 or refused.code not in _ABSENT:
                 raise
             missing.append(f"{name}: {refused.message}")
-    raise ConfigRefused("none of the executors is there: " + "; ".join(missing), code="executor_missing")
+    raise ConfigRefused("none of the executors is available: " + "; ".join(missing), code="executor_missing")
 
 
 def _exec(spec: Spec, who: AgentCard | str) -> Executor:
@@ -97,7 +96,7 @@ def _headless(name: str) -> Build:
 
 
 def terms_of(spec: Spec, settings: Sequence[str] = ()) -> Terms:
-    """What the executor of a spec may do and take; `settings` as `sandbox_of` takes them."""
+    """Return the limits and permissions of a spec's executor; `settings` as in `sandbox_of`."""
     return Terms(
         allowed=spec.allowed,
         pass_on=spec.env,
@@ -108,7 +107,7 @@ def terms_of(spec: Spec, settings: Sequence[str] = ()) -> Terms:
 
 
 def sandbox_of(spec: Spec, settings: Sequence[str] = ()) -> Sandbox | None:
-    """The sandbox of a spec; `settings` are what a program writes to in the home directory."""
+    """Return the sandbox of a spec; `settings` are paths in the home directory that the program writes."""
     if spec.sandbox is None:
         return None
     work = Path(spec.work)
@@ -121,9 +120,9 @@ def sandbox_of(spec: Spec, settings: Sequence[str] = ()) -> Sandbox | None:
 
 
 def model_of(who: AgentCard | str) -> str:
-    """The model of an agent, which stands in its card."""
+    """Return the model that the agent's card names."""
     if isinstance(who, str):
-        raise ConfigRefused("the model of an agent stands in its card", code="identity_missing")
+        raise ConfigRefused("the model of an agent is named by its card: give --card", code="identity_missing")
     return who.identity.model
 
 

@@ -42,7 +42,7 @@ class ClaudeCode:
         return command
 
     def environment(self, asked: Asked) -> Mapping[str, str]:
-        # Nothing but the model is called; and as root it refuses to skip permissions unless it is told of the sandbox.
+        # No traffic but to the model. As root it refuses to skip permissions unless IS_SANDBOX is set.
         quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
         return quiet | ({"IS_SANDBOX": "1"} if asked.sandboxed else {})
 
@@ -62,7 +62,7 @@ class ClaudeCode:
 
 
 def _so_far(events: list[dict[str, Any]], model: str) -> tuple[Usage, ...]:
-    """What a run that was cut off has used: of each message the last word on its tokens."""
+    """Return the usage of a run that was cut off: the last token counts of each message."""
     messages = [event["message"] for event in events if isinstance(event.get("message"), dict)]
     last = {one["id"]: one["usage"] for one in messages if isinstance(one.get("usage"), dict) and "id" in one}
     return tuple(Usage(model=model, **_tokens(usage)) for usage in last.values())

@@ -1,4 +1,4 @@
-"""Codex (`codex exec`) as an agent. Its JSON lines tell messages, errors and the tokens of each turn, and no cost."""
+"""Codex (`codex exec`) as an agent. Its JSON lines have messages, errors and the tokens of each turn, but no cost."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Any program as an agent: the input envelope on its standard input and in a file, the output on its standard output.
+"""Any program as an agent: it reads the input envelope from standard input and writes the output to standard output.
 
 | variable | what it names |
 |---|---|
 | `REDKEY_INPUT_FILE` | the input envelope |
 | `REDKEY_PROMPT_FILE` | the system prompt |
 | `REDKEY_OUTPUT_FILE` | where the output envelope may be written instead of on standard output |
-| `REDKEY_OUTBOX_FILE` | where lines of messages to send may be written |
-| `REDKEY_USAGE_FILE` | where lines of what was used may be written: `cost_usd`, or `model` and tokens |
+| `REDKEY_OUTBOX_FILE` | where messages to send may be written, one JSON object per line |
+| `REDKEY_USAGE_FILE` | where usage may be written, one JSON object per line: `cost_usd`, or `model` and tokens |
 
-A text is run by the shell, a list as it is. Nothing of a task is ever part of the command.
+A command that is a text is run by the shell, a list is run directly. No part of a task is ever put into the command.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from redkey.runner.process import Guarded, run
 from redkey.runner.sandbox import Sandbox
 from redkey.wire.step import StepOutput
 
-# What programs need of the machine they run on; nothing that could be a secret.
+# Variables of the machine that programs need; none of them holds a secret.
 PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _SMALL_FILE: Final = 1024 * 1024
 _COMPLAINT_CHARACTERS: Final = 500
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-# A word with one of these is not the plain name of a program.
+# A word with one of these characters is not a plain program name.
 _SHELL_SIGNS = re.compile(r"[$`(){}<>|&;*?\[\]~!\n]")
 
 
@@ -64,7 +64,7 @@ class CommandExecutor:
                     log=step.log,
                 )
             except BaseException:
-                # A program that was stopped is paid for too, whatever its usage file says otherwise.
+                # Usage of a stopped program counts too; errors in its usage file do not matter then.
                 with contextlib.suppress(RedKeyError):
                     _count(step, Path(scratch))
                 raise
@@ -81,22 +81,22 @@ def _count(step: Step, scratch: Path) -> None:
 
 
 def environment(pass_on: Sequence[str] = ()) -> dict[str, str]:
-    """A clean environment: what every program needs, and what the operator names."""
+    """Return a clean environment: the usual variables, and those that the operator names."""
     return {name: os.environ[name] for name in (*PASSED_ON, *pass_on) if name in os.environ}
 
 
 def wrapped(sandbox: Sandbox | None, command: Sequence[str], step: Step, scratch: Path) -> Sequence[str] | Guarded:
-    """The command as it is run for a step: in the sandbox, where there is one."""
+    """Wrap the command of a step in the sandbox, if there is one."""
     if sandbox is None:
         return command
     return sandbox.wrap(command, step.directory, (*step.writable, scratch))
 
 
 def check_command(command: str | Sequence[str]) -> None:
-    """ConfigRefused when the program of a command does not exist.
+    """Raise ConfigRefused if the program of a command does not exist.
 
-    Only what can be known is judged: the first plain word of a shell text, and no path that is relative, because each
-    task has a working directory of its own.
+    This checks the first plain word of a shell text. Relative paths are not checked, because each task has its own
+    working directory.
     """
     name = _program(command) if isinstance(command, str) else next(iter(command), "")
     if not name and not isinstance(command, str):
@@ -104,7 +104,7 @@ def check_command(command: str | Sequence[str]) -> None:
     if not name or ("/" in name and not name.startswith("/")):
         return
     if isinstance(command, str):
-        # The shell knows its own words and the programs on the PATH.
+        # The shell knows its builtins and the programs on the PATH.
         asked = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", name]
         found = subprocess.run(asked, env=environment(), capture_output=True, check=False).returncode == 0  # noqa: S603
     else:
@@ -114,9 +114,9 @@ def check_command(command: str | Sequence[str]) -> None:
 
 
 def placed_command(command: str | Sequence[str], directory: Path) -> str | Sequence[str]:
-    """The command with its program by a full path, where it is named by a path relative to a directory.
+    """Replace a relative path of the command's program by the full path in a directory.
 
-    ConfigRefused when it is not there. It is for agents whose tasks have new directories, in which nothing is yet.
+    ConfigRefused if the program does not exist. Used for agents whose tasks start in empty directories.
     """
     name = _program(command) if isinstance(command, str) else next(iter(command), "")
     if "/" not in name or name.startswith("/"):
@@ -126,12 +126,12 @@ def placed_command(command: str | Sequence[str], directory: Path) -> str | Seque
         raise ConfigRefused(f"there is no program {name[:200]!r} in {directory}", code="program_missing")
     if not isinstance(command, str):
         return [str(program), *list(command)[1:]]
-    # A word that is written in quotes is left to the shell.
+    # A quoted word is left to the shell.
     return re.sub(rf"(?<!\S){re.escape(name)}(?!\S)", lambda _: shlex.quote(str(program)), command, count=1)
 
 
 def files_left_behind(command: str | Sequence[str], directory: Path) -> list[str]:
-    """The arguments of a command that are files of a directory, and are not found from the directory of a task."""
+    """Return the relative arguments that are files in `directory` and would not be found from a task's directory."""
     try:
         words = shlex.split(command) if isinstance(command, str) else list(command)
     except ValueError:
@@ -140,7 +140,7 @@ def files_left_behind(command: str | Sequence[str], directory: Path) -> list[str
 
 
 def _program(text: str) -> str:
-    """The first word of a shell text that names a program; empty when it cannot be told."""
+    """Return the first program name in a shell text; empty if it is not clear."""
     try:
         words = shlex.split(text)
     except ValueError:
@@ -150,7 +150,7 @@ def _program(text: str) -> str:
 
 
 def _lay_out(scratch: Path, step: Step) -> dict[str, str]:
-    """Write what the program reads beside what it may write; nobody else may look into it."""
+    """Write the program's input files and return its variables; only this user can read the files."""
     (scratch / "input.json").write_bytes(input_bytes(step.given))
     (scratch / "prompt.md").write_text(step.prompt, encoding="utf-8")
     return {
@@ -163,7 +163,7 @@ def _lay_out(scratch: Path, step: Step) -> dict[str, str]:
 
 
 def _written(scratch: Path, name: str, most: int) -> bytes:
-    """What the program wrote into one of its files; nothing when it left none."""
+    """Read a file that the program may have written; empty if there is none."""
     try:
         return read_inside(scratch, name, most)
     except OutputRefused as refused:
@@ -173,7 +173,7 @@ def _written(scratch: Path, name: str, most: int) -> bytes:
 
 
 def _read(said: bytes, code: int, complaint: str) -> StepOutput:
-    """The envelope counts, whatever the exit code: a program that says how it failed is worth more than a number."""
+    """Read the envelope, whatever the exit code is; without an envelope the exit code is the error."""
     try:
         return read_output(said)
     except StepFailed as failed:
@@ -181,7 +181,7 @@ def _read(said: bytes, code: int, complaint: str) -> StepOutput:
             raise
         words = complaint.strip()[-_COMPLAINT_CHARACTERS:]
         text = f"the program ended with exit code {code}" + (f": {words}" if words else "")
-        # By the shell's convention these mean that the program was not found or may not be run.
+        # Shell convention: the program was not found, or is not executable.
         raise StepFailed(
             text, code="spawn_failed" if code in (126, 127) and not said.strip() else "exit_code"
         ) from failed

@@ -1,4 +1,4 @@
-"""A conversation with a model until it hands back its envelope: what both kinds of model server share.
+"""Talk to a model until it returns its envelope: the part that all model servers share.
 
 `anthropic` and `openai` translate one turn each way; the loop, the tools, the limits and the counting are here.
 """
@@ -31,19 +31,19 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What the model said in one turn; `raw` is its message as the next request repeats it."""
+    """One turn of the model; `raw` is its message as the next request repeats it."""
 
     text: str
     calls: tuple[Call, ...]
     used: Usage
     stopped: str
     raw: Any
-    # The model paused by itself and goes on when it is asked again.
+    # True if the model paused by itself and continues when it is called again.
     paused: bool = False
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """What a tool answered."""
+    """The result of a tool call."""
 
     call: Call
     text: str
@@ -54,20 +54,20 @@ class Model(Protocol):
     """One kind of model server."""
 
     def first(self, text: str) -> Any:
-        """The first message."""
+        """Return the first message."""
         ...
 
     async def ask(self, system: str, said: Sequence[Any], tools: Sequence[dict[str, Any]]) -> Turn:
-        """One turn; AgentUnavailable or StepFailed when there is none."""
+        """Request one turn; AgentUnavailable or StepFailed if there is none."""
         ...
 
     def results(self, answered: Sequence[Answered]) -> list[Any]:
-        """The messages that carry what tools answered."""
+        """Return the messages that carry the results of tools."""
         ...
 
 
 async def converse(model: Model, step: Step, tools: Tools, limits: Limits) -> Produced:
-    """Talk to a model until it has handed back its envelope; StepFailed when it does not."""
+    """Talk to a model until it returns its envelope; StepFailed if it does not."""
     try:
         async with asyncio.timeout(limits.seconds):
             return await _converse(model, step, tools)
@@ -95,7 +95,7 @@ async def _converse(model: Model, step: Step, tools: Tools) -> Produced:
 
 
 def _output(turn: Turn) -> Any:
-    """The envelope in a reply; a reply without one says how it ended."""
+    """Read the envelope in a reply; the error for a missing one says why the model stopped."""
     try:
         return read_output(turn.text.encode())
     except StepFailed as failed:

@@ -27,12 +27,12 @@ class Gemini:
     settings: tuple[str, ...] = (".gemini",)
 
     def command(self, asked: Asked) -> list[str]:
-        # The working directory was made by the runner; nobody could be asked whether to trust it.
+        # The runner created the working directory, and no user is there to confirm that it is trusted.
         command = [self.program, "--output-format", "json", "--skip-trust", "--model", asked.model]
         command += ["--approval-mode", "yolo" if asked.sandboxed else "auto_edit"]
         if asked.allowed and not asked.sandboxed:
             command += ["--allowed-tools", ",".join(f"run_shell_command({prefix})" for prefix in asked.allowed)]
-        # With an empty prompt the question is what stands on standard input.
+        # With an empty prompt Gemini reads the question from standard input.
         return [*command, "--prompt", ""]
 
     def environment(self, asked: Asked) -> Mapping[str, str]:
@@ -50,7 +50,7 @@ class Gemini:
 
 
 def _object(output: bytes) -> dict[str, Any]:
-    """The JSON object in an output, which other lines may precede."""
+    """Return the JSON object in an output; other lines may come before it."""
     start = output.find(b"{")
     try:
         value = msgspec.json.decode(output[start:]) if start >= 0 else {}

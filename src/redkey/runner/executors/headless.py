@@ -1,8 +1,8 @@
-"""A coding agent's own command line as an agent, run headless: Claude Code, Codex, Gemini.
+"""Run the command line of a coding agent without a terminal: Claude Code, Codex, Gemini.
 
-What differs between them is in `claude_code`, `codex` and `gemini`: the command and how its output is read. The rest is
-here: files beside the working directory, the clean environment with the variables of that program, usage counted from
-the program's own output (also when it is stopped), and what its errors mean for the task and for the runner.
+`claude_code`, `codex` and `gemini` have the command and the parser of its output. This module does the rest: it keeps
+files beside the working directory, passes only the variables of that program, counts usage from its output (also when
+it is stopped), and decides what its errors mean for the task and the runner.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _AT = re.compile(
 )
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
-# What a model is asked to answer with, in the form that every provider's structured output takes: closed, all required.
+# The schema of the answer in the form that every provider accepts: no other fields, all required.
 ENVELOPE_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "additionalProperties": False,
@@ -72,21 +72,21 @@ ENVELOPE_SCHEMA: Final[dict[str, Any]] = {
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command line is built from; the files lie outside the working directory."""
+    """The inputs of a command line; the files are outside the working directory."""
 
     model: str
     directory: Path
     prompt_file: Path
     schema_file: Path
     allowed: tuple[str, ...] = ()
-    # The runner keeps the program in a sandbox, so it needs none of its own and asks nobody.
+    # The runner's sandbox holds the program, so its own sandbox and its questions are turned off.
     sandboxed: bool = False
-    # What the step may still cost, where there is a cap.
+    # Dollars that the step may still cost, if there is a cap.
     left_usd: float | None = None
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program's output says: its last words, what it used, and what went wrong."""
+    """The parsed output of a program: its last message, its usage, and its error."""
 
     text: str = ""
     used: tuple[Usage, ...] = ()
@@ -95,14 +95,14 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Headless(Protocol):
-    """One command line."""
+    """The command line of one coding agent."""
 
     program: str
-    # Variables of the program's own account and settings; they are the agent's to read.
+    # Variables of the program's account and settings, which the agent may read.
     variables: tuple[str, ...]
-    # Whether the system prompt has an option of its own; else it stands before the envelope on standard input.
+    # Whether the system prompt has its own option; else it comes before the envelope on standard input.
     has_system_prompt: bool
-    # What of the home directory it writes to: its login and its settings.
+    # Paths in the home directory that it writes: login and settings.
     settings: tuple[str, ...]
 
     def command(self, asked: Asked) -> list[str]: ...
@@ -110,7 +110,7 @@ class Headless(Protocol):
     def environment(self, asked: Asked) -> Mapping[str, str]: ...
 
     def read(self, output: bytes, model: str) -> Said:
-        """What the output says, whole or cut off; what cannot be read is passed over."""
+        """Parse an output, complete or cut off; unreadable lines are skipped."""
         ...
 
 
@@ -156,7 +156,7 @@ class HeadlessExecutor:
                     log=step.log,
                 )
             except BaseException:
-                # A program that was stopped is paid for too.
+                # Usage of a stopped program counts too.
                 with contextlib.suppress(StepFailed):
                     step.meter.add_all(self._kind.read(bytes(heard), self._model).used)
                 raise
@@ -172,7 +172,7 @@ class HeadlessExecutor:
 
 
 def judge(words: str, status: int | None) -> None:
-    """Raise what an error of a command line means: Busy, AgentUnavailable or StepFailed."""
+    """Raise the error that a failed command line means: Busy, AgentUnavailable or StepFailed."""
     if status is None and (found := _STATUS.search(words)):
         status = int(found[1])
     until = reset_time(words)
@@ -186,9 +186,9 @@ def judge(words: str, status: int | None) -> None:
 
 
 def reset_time(words: str, now: float | None = None) -> float | None:
-    """When a usage limit ends, as the words of a program say it (Unix seconds); None when they do not.
+    """Read the end of a usage limit from a program's message, as Unix seconds; None if it names none.
 
-    Programs say local times without a zone; the runner hands them its own.
+    Programs write local times without a zone; they run in the time zone of the runner.
     """
     now = time.time() if now is None else now
     if found := _EPOCH.search(words):
@@ -216,7 +216,7 @@ def reset_time(words: str, now: float | None = None) -> float | None:
 
 
 def lines(output: bytes) -> list[dict[str, Any]]:
-    """The JSON objects of an output of JSON lines; other lines are passed over."""
+    """Return the JSON objects in an output, one per line; other lines are skipped."""
     found = []
     for line in output.splitlines():
         if line.startswith(b"{"):

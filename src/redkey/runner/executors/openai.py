@@ -1,8 +1,8 @@
 """A model behind an OpenAI-compatible endpoint as an agent: OpenAI, Ollama, vLLM, llama.cpp, and gateways before them.
 
-Chat Completions with streaming, tools and usage, spoken over HTTP without an SDK: what these servers have in common is
-small. A server that does not know `stream_options` is asked again without it; then its usage is counted as zero tokens,
-with a warning. The key is the runner's (`OPENAI_API_KEY`, where the server wants one); the model never sees it.
+Chat Completions with streaming, tools and usage, over plain HTTP, because these servers have little in common. If a
+server does not know `stream_options`, the request is repeated without it; then zero tokens are counted, with a warning.
+The key is the runner's (`OPENAI_API_KEY`, if the server needs one); the model never sees it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _log = logging.getLogger("redkey.runner")
 _BUSY: Final = frozenset({408, 409, 429, 500, 502, 503, 504})
 _REFUSED: Final = frozenset({401, 403, 404})
 _CONNECT_SECONDS: Final = 10.0
-# Between two pieces of a stream; a model on a slow machine may think for minutes before its first word.
+# Seconds between two pieces of a stream; a model on a slow machine may need minutes for its first token.
 _SILENT_SECONDS: Final = 600.0
 _REPLY_BYTES: Final = 64 * 1024 * 1024
-# `x-ratelimit-reset-tokens: 1m30.5s`, as OpenAI says it.
+# OpenAI's format: `x-ratelimit-reset-tokens: 1m30.5s`.
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:(\d+)ms)?")
 
 
 class OpenAiExecutor:
-    """Calls a model until it has handed back its envelope. `url` is the base, usually ending in `/v1`."""
+    """Calls a model until it returns its envelope. `url` is the base URL, usually ending in `/v1`."""
 
     def __init__(self, url: str, model: str, terms: Terms) -> None:
         self._url, self._model, self._terms = check_url(url), model, terms
@@ -52,16 +52,16 @@ class OpenAiExecutor:
 
 
 def check_url(url: str) -> str:
-    """The base URL of a server, without its last slash; ConfigRefused when it is none."""
+    """Return the base URL without its last slash; ConfigRefused if it is not a URL."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.username or parts.query or parts.fragment:
-        text = f"{url[:200]!r} is no base URL of a model server, such as http://127.0.0.1:11434/v1"
+        text = f"{url[:200]!r} is not the base URL of a model server, such as http://127.0.0.1:11434/v1"
         raise ConfigRefused(text, code="url_invalid")
     return url.rstrip("/")
 
 
 def answers(url: str) -> bool:
-    """Whether a server is there: any answer counts."""
+    """Return whether a server answers; any answer counts."""
     import httpx2
 
     try:
@@ -113,7 +113,7 @@ class _Chat:
                     return await self._refused(reply, request)
                 kind = reply.headers.get("content-type", "")
                 if kind.startswith("application/json"):
-                    # A server that does not stream.
+                    # The server does not stream.
                     return self._turn(_whole(json.loads(await _body(reply))))
                 return self._turn([chunk async for chunk in _chunks(reply)])
         except (httpx2.TransportError, httpx2.InvalidURL) as cause:
@@ -140,13 +140,13 @@ class _Chat:
         raise Busy(text, after_seconds=after)
 
     def _turn(self, chunks: Sequence[dict[str, Any]]) -> Turn:
-        """One turn from the pieces of a stream: words and arguments are cut anywhere."""
+        """Join the pieces of a stream into one turn."""
         text, stopped = "", ""
         calls: dict[int, dict[str, str]] = {}
         usage: dict[str, Any] = {}
         for chunk in chunks:
             if "error" in chunk:
-                raise Busy(f"the model server broke off: {_words(json.dumps(chunk).encode())}")
+                raise Busy(f"the model server stopped its answer: {_words(json.dumps(chunk).encode())}")
             usage = chunk.get("usage") or usage
             for choice in chunk.get("choices") or ():
                 delta = choice.get("delta") or {}
@@ -175,7 +175,7 @@ def _call(number: int, call: dict[str, str]) -> Call:
     try:
         given = json.loads(call["arguments"] or "{}")
     except ValueError:
-        # The tool answers that its arguments are wrong, and the model tries again.
+        # Pass them on: the tool reports the error, and the model tries again.
         given = None
     return Call(call["id"] or f"call_{number}", call["name"], given)
 
@@ -205,7 +205,7 @@ def _usage(model: str, usage: dict[str, Any]) -> Usage:
 
 
 async def _chunks(reply: Any) -> AsyncIterator[dict[str, Any]]:
-    """The JSON objects of an event stream, up to `[DONE]`."""
+    """Yield the JSON objects of an event stream, up to `[DONE]`."""
     size = 0
     async for line in reply.aiter_lines():
         size += len(line)
@@ -218,7 +218,7 @@ async def _chunks(reply: Any) -> AsyncIterator[dict[str, Any]]:
             return
         value = json.loads(data)
         if not isinstance(value, dict):
-            raise ValueError("an event that is no object")
+            raise ValueError("an event that is not an object")
         yield value
 
 
@@ -232,15 +232,15 @@ async def _body(reply: Any) -> bytes:
 
 
 def _whole(value: Any) -> list[dict[str, Any]]:
-    """A reply that was not streamed, as the one chunk of a stream."""
+    """Convert a reply that was not streamed to the single chunk of a stream."""
     if not isinstance(value, dict):
-        raise ValueError("an answer that is no object")
+        raise ValueError("an answer that is not an object")
     choices = [{**choice, "delta": choice.get("message") or {}} for choice in value.get("choices") or ()]
     return [{**value, "choices": choices}]
 
 
 def _words(body: bytes) -> str:
-    """What an error says, on one line."""
+    """Return the message of an error body, on one line."""
     return " ".join(body.decode("utf-8", "replace").split())[:500] or "nothing"
 
 

@@ -1,8 +1,7 @@
-"""Waiting out what passes: a model server that is busy or away for less than the lease.
+"""Retry calls to a model server that is busy or down for less than the lease.
 
-The worker heartbeats while an executor waits, so the lease bounds how long waiting is useful and not how long the task
-is held. What takes longer, or a limit that ends at a known time, is `AgentUnavailable`: the task goes back unharmed and
-the runner pauses.
+The worker sends heartbeats while an executor waits, so the task stays held. An outage that is longer than the patience,
+or a limit that ends at a known time, becomes `AgentUnavailable`: the runner releases the task and pauses.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ T = TypeVar("T")
 
 
 class Busy(Exception):
-    """The server cannot answer now; `after_seconds` is what it says itself, `until` the end of a usage limit."""
+    """The server cannot answer now; `after_seconds` is its Retry-After, `until` the end of a usage limit."""
 
     def __init__(self, message: str, *, after_seconds: float | None = None, until: float | None = None) -> None:
         super().__init__(message)
@@ -31,7 +30,7 @@ class Busy(Exception):
 
 
 async def patiently(call: Callable[[], Awaitable[T]], patience_seconds: float) -> T:
-    """Call until it is answered; AgentUnavailable when that takes longer than the patience."""
+    """Repeat a call until it succeeds; AgentUnavailable if that takes longer than the patience."""
     begun, pause = time.monotonic(), _FIRST_SECONDS
     while True:
         try:

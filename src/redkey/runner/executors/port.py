@@ -1,6 +1,6 @@
-"""The port between the runner and an agent: a step goes in, an output envelope and its messages come out.
+"""The interface between the runner and an agent: a step in, an output envelope and messages out.
 
-An executor is cancelled when the lease is lost, and returns only when nothing of the agent runs on.
+An executor is cancelled when the lease is lost. It returns only after everything of the agent has ended.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ class Step(msgspec.Struct, frozen=True):
     prompt: str
     given: StepInput
     directory: Path
-    # Counts what the call uses, while it uses it.
+    # Counts the usage while the call runs.
     meter: Meter = msgspec.field(default_factory=Meter)
-    # Where the executor leaves what the agent said (stdout, stderr, a transcript); None when nobody keeps it.
+    # Directory for the agent's output (stdout, stderr, a transcript); None if it is not kept.
     log: Path | None = None
-    # What the agent may write beside its directory: the repository that a worktree belongs to.
+    # Further directories that the agent may write: the clone of a worktree.
     writable: tuple[Path, ...] = ()
-    # The task itself, for agents that are told of it in words of their own; None in tests of single executors.
+    # The task, for executors that pass on more than the envelope; None in tests of single executors.
     task: Assignment | None = None
-    # Tells those who watch the task how the work goes.
+    # Reports progress to everyone who watches the task.
     say: Callable[[str], Awaitable[object]] | None = None
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What an executor may do and take, the same for every step."""
+    """Limits and permissions of an executor, the same for every step."""
 
-    # Beginnings of command lines that the agent may run without a sandbox.
+    # Prefixes of command lines that the agent may run without a sandbox.
     allowed: tuple[str, ...] = ()
     # Variables of the runner's environment that the agent gets.
     pass_on: tuple[str, ...] = ()
     limits: Limits = Limits()
-    # How long a busy or absent model is asked again.
+    # How many seconds calls to a busy or absent model are repeated.
     patience_seconds: float = 60.0
     sandbox: Sandbox | None = None
 
 
 class Produced(msgspec.Struct, frozen=True):
-    """What an agent handed back, and whom it wrote to."""
+    """The output of an agent, and the messages that it sends."""
 
     output: StepOutput
     mail: tuple[Mail, ...] = ()
@@ -61,5 +61,5 @@ class Executor(Protocol):
     """Calls one kind of agent."""
 
     async def run(self, step: Step) -> Produced:
-        """Run the agent to its end; StepFailed when it hands back no envelope, OutputRefused for a bad one."""
+        """Run the agent to its end; StepFailed if it returns no envelope, OutputRefused for an invalid one."""
         ...

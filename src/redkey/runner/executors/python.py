@@ -1,6 +1,6 @@
-"""A Python callable as an agent, in a process of its own, so that it can be stopped with everything it started.
+"""A Python callable as an agent, in its own process, so it can be stopped together with everything it started.
 
-The callable is named `module:function`. What it gets and gives is told in `python_host`, the program that calls it.
+The callable is named `module:function`. `python_host`, the program that calls it, documents arguments and result.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from redkey.runner.executors.command import CommandExecutor, environment
 from redkey.runner.executors.port import Produced, Step, Terms
 
 HOST: Final = Path(__file__).with_name("python_host.py")
-# Set when the host should only import the function; the host does not import this module.
+# If set, the host only imports the function. The host repeats this name: it does not import this module.
 CHECK_VARIABLE: Final = "REDKEY_CHECK_ONLY"
 _CHECK_SECONDS: Final = 120.0
 
 
 class PythonExecutor:
-    """Calls a function for each step. `path` are directories where its module is looked for."""
+    """Calls a function for each step. `path` are directories in which its module is searched."""
 
     def __init__(self, target: str, terms: Terms, *, path: Sequence[str] = ()) -> None:
         module, _, function = target.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), function)):
-            raise ConfigRefused(f"{target[:100]!r} names no function; write module:function")
-        # -P: neither the host's directory nor the working one may hold modules that are meant.
+            raise ConfigRefused(f"{target[:100]!r} does not name a function; write module:function")
+        # -P: do not import modules from the host's directory or the working directory.
         host = [sys.executable, "-P", str(HOST), target, *path]
         _check(host, target, terms.pass_on)
         self._command = CommandExecutor(host, terms)
@@ -39,7 +39,7 @@ class PythonExecutor:
 
 
 def _check(host: Sequence[str], target: str, pass_on: Sequence[str]) -> None:
-    """Import the function once, in a process like those of the steps; ConfigRefused when it is not there."""
+    """Import the function once, in a process like those of the steps; ConfigRefused if that fails."""
     try:
         with tempfile.TemporaryDirectory(prefix="redkey-check-") as scratch:
             asked = subprocess.run(  # noqa: S603

@@ -1,11 +1,11 @@
-"""The process in which a Python callable works: reads the step from its files, calls, writes the envelope.
+"""The process of a Python callable: read the step from files, call the function, write the envelope.
 
     python -P python_host.py MODULE:FUNCTION [DIRECTORY...]
 
-The callable gets the input envelope as a dict, the prompt, and when it takes a third argument an `Outbox`. It returns
-the output envelope as a dict, and may be a coroutine function. What it prints goes to standard error.
+The callable gets the input envelope as a dict, the prompt, and an `Outbox` if it takes a third argument. It returns the
+output envelope as a dict, and may be a coroutine function. Its prints go to standard error.
 
-It is run by itself, without RedKey, because it starts with every step and the callable's own modules are enough.
+This file runs without importing RedKey, because a process starts for every step.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Any
 
 
 class Outbox:
-    """Where a callable leaves messages and says what it used; both are sent when it has finished."""
+    """Collects messages and usage of a callable; both are sent after it has finished."""
 
     def __init__(self, messages: Path, usage: Path) -> None:
         self._messages, self._usage = messages, usage
 
     def send(self, to_agent: str, subject: str, body: str = "", **more: Any) -> None:
-        """Leave a message to an agent, a role or the humans."""
+        """Send a message to an agent, a role or the humans."""
         _append(self._messages, {"to_agent": to_agent, "subject": subject, "body": body, **more})
 
     def used(self, **usage: Any) -> None:
-        """Say what was used: `cost_usd`, or `model` with `input_tokens` and `output_tokens`."""
+        """Report usage: `cost_usd`, or `model` with `input_tokens` and `output_tokens`."""
         _append(self._usage, usage)
 
 
@@ -64,9 +64,10 @@ async def _wait(awaitable: Any) -> Any:
 
 
 def main() -> int:
+    """Import the function, call it with the step, and return the exit code."""
     target, *path = sys.argv[1:]
     sys.path[:0] = path
-    # Whatever the callable prints would break the envelope.
+    # Prints of the callable must not mix with the envelope.
     sys.stdout = sys.stderr
     try:
         function = _load(target)

@@ -1,7 +1,7 @@
-"""The tools that a model gets where the runner itself talks to it: files of its directory, allowed commands, messages.
+"""The tools for models that the runner calls itself: files of the directory, allowed commands, messages.
 
-Files are opened through no link that leads out of the directory. A command runs only when it begins with one that the
-operator allows; it is split into words and never given to a shell, and it gets the clean environment of programs.
+Links that lead out of the directory are not followed. A command runs only if it starts with an allowed prefix. It is
+split into words, runs without a shell, and gets the same clean environment as other programs.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Tools:
 
     @property
     def described(self) -> list[dict[str, Any]]:
-        """The tools as the Messages API of Anthropic takes them; `input_schema` is a JSON Schema."""
+        """Return the tools in the format of Anthropic's Messages API; `input_schema` is a JSON Schema."""
         found = [*_FILES, _MESSAGE]
         if self._allowed:
             known = ", ".join(shlex.join(prefix) for prefix in self._allowed)
@@ -83,7 +83,7 @@ class Tools:
         return found
 
     async def answer(self, name: str, given: Any) -> tuple[str, bool]:
-        """What a tool answers, and whether that is an error."""
+        """Run a tool; return its result, and whether that is an error."""
         known: dict[str, Callable[[Any], Awaitable[str]]] = {
             "read_file": self._read,
             "list_files": self._list,
@@ -158,7 +158,7 @@ class Tools:
                 limits=Limits(seconds=_COMMAND_SECONDS, output_bytes=4 * 1024 * 1024),
             )
         said = f"{ended.output.decode('utf-8', 'replace')}\n{ended.complaint}".strip()
-        # The end of a long output says how it went.
+        # The end of a long output is the most useful part.
         cut = f"({len(said) - _COMMAND_CHARACTERS:,} characters before this were left out)\n"
         shown = said if len(said) <= _COMMAND_CHARACTERS else cut + said[-_COMMAND_CHARACTERS:]
         return f"exit code {ended.code}\n{shown}"

@@ -1,1 +1,1 @@
-"""What agents remember: per agent and workspace, recalled by nearness to what they are about to do."""
+"""Memories of agents, per agent and workspace; the nearest ones are recalled for the next task."""

@@ -1,22 +1,25 @@
-"""The port of memories, and of what makes their vectors. A store on another database fits behind the same two calls."""
+"""The interfaces of a store of memories and of an embedder. A store needs only two calls."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
+# How many memories without a vector get one during each recall.
+CATCH_UP: Final = 256
+
 
 class Owner(msgspec.Struct, frozen=True):
-    """Whose memories: an agent's, in a workspace. Nobody recalls another's."""
+    """The owner of memories: an agent in a workspace. Owners never see each other's memories."""
 
     workspace_id: str
     agent: str
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """One thing remembered."""
+    """One memory."""
 
     text: str
     written_at: str
@@ -24,23 +27,32 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Embedder(Protocol):
-    """Texts as vectors of one length, nearer the more alike they mean."""
+    """Turns texts into vectors; texts of similar meaning have near vectors."""
 
-    # Vectors of different names do not compare.
+    # The model's name; vectors of different models are never compared.
     name: str
+    # Texts with a lower cosine similarity are unrelated.
+    floor: float
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """A float32 array of one unit vector for each text."""
+        """Return a float32 array with one unit vector per text."""
         ...
 
 
 class Memories(Protocol):
-    """Keeps and finds memories."""
+    """Stores and finds memories."""
 
     def remember(self, owner: Owner, text: str, *, task_id: str = "", written_at: str = "") -> None:
-        """Keep a text for its owner."""
+        """Store a text for its owner."""
         ...
 
     def recall(self, owner: Owner, about: str, limit: int = 8) -> list[Memory]:
-        """The owner's memories that are nearest to a text, the nearest first."""
+        """Return the owner's memories nearest to a text, nearest first, without those below the relevance floor."""
         ...
+
+
+def floor_of(embedder: Embedder | None, floor: float | None) -> float:
+    """Return the relevance floor: the configured one, else the embedder's own."""
+    if floor is not None:
+        return floor
+    return embedder.floor if embedder is not None else 0.0

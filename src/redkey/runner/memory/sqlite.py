@@ -1,57 +1,48 @@
-"""Memories in one SQLite file: by vectors in this process when there is an embedder, else by words (BM25 of FTS5).
+"""Memories in one SQLite file; compared by vectors in this process with an embedder, else by words (BM25 of FTS5).
 
-Several runners may share the file. A writer holds a lock on a file beside it, and the write-ahead log is copied into
-the database under that lock only: SQLite before 3.51.3 may damage a file whose log is copied while another writes.
-Vectors are compared with all of an owner's, which are bounded: the oldest memories beyond the bound are forgotten.
+Several runners may share the file. A writer locks a file beside it. The write-ahead log is copied into the database
+only under that lock: SQLite before 3.51.3 may damage a file if another process writes during the copy. A question's
+vector is compared with all vectors of the owner; their number is limited, and the oldest beyond it are deleted.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import re
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from redkey.errors import MemoryRefused
-from redkey.runner.memory.port import Embedder, Memory, Owner
+from redkey.runner.memory.port import CATCH_UP, Embedder, Memory, Owner, floor_of
+from redkey.runner.memory.texts import KEPT, asked_text, kept_text, query_words
+from redkey.runner.named_sql import statements
 
-_KEPT: Final = 20_000
-_TEXT_CHARACTERS: Final = 8000
-_WORDS: Final = 48
-# How many memories that were written without vectors get theirs with one recall.
-_CATCH_UP: Final = 256
-# How long a writer waits for another; the log is copied once it has this many bytes.
+_SQL: Final = Path(__file__).with_name("statements.sql")
+# How many seconds a writer waits for another; from how many bytes the log is copied.
 _WAIT_SECONDS: Final = 30.0
 _LOG_BYTES: Final = 1024 * 1024
-_WORD = re.compile(r"\w+")
-_NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-
-
-@cache
-def _statements() -> Mapping[str, str]:
-    parts = _NAMED.split(Path(__file__).with_name("statements.sql").read_text(encoding="utf-8"))
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 class SqliteMemories:
-    """Memories in a file; threads may share it."""
+    """Memories in a file. Thread-safe."""
 
-    def __init__(self, path: Path, embedder: Embedder | None = None, *, keep: int = _KEPT) -> None:
+    def __init__(
+        self, path: Path, embedder: Embedder | None = None, *, keep: int = KEPT, floor: float | None = None
+    ) -> None:
         self._embedder, self._keep, self._lock, self._path = embedder, keep, threading.Lock(), path
+        self._floor = floor_of(embedder, floor)
         try:
             with _writing(path):
                 self._db = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA wal_autocheckpoint = 0")
-                self._db.executescript(_statements()["schema"])
+                self._db.executescript(statements(_SQL)["schema"])
         except (sqlite3.Error, OSError) as cause:
             raise MemoryRefused(f"{path} cannot be used for memories: {cause}") from cause
 
@@ -59,9 +50,7 @@ class SqliteMemories:
         self._db.close()
 
     def remember(self, owner: Owner, text: str, *, task_id: str = "", written_at: str = "") -> None:
-        text = text.strip()[:_TEXT_CHARACTERS]
-        if not text:
-            raise MemoryRefused("there is nothing to remember", code="memory_empty")
+        text = kept_text(text)
         row = {
             **_owned(owner),
             "task_id": task_id,
@@ -77,11 +66,11 @@ class SqliteMemories:
     def recall(self, owner: Owner, about: str, limit: int = 8) -> list[Memory]:
         with self._lock:
             if self._embedder is not None:
-                return self._nearest(self._embedder, owner, about[:_TEXT_CHARACTERS], limit)
-            words = list(dict.fromkeys(_WORD.findall(about.lower())))[:_WORDS]
+                return self._nearest(self._embedder, owner, asked_text(about), limit)
+            words = query_words(about)
             if not words:
                 return []
-            # Quoted, so that no word of a text is an operator of the query.
+            # Words are quoted, so none of them is read as a query operator.
             asked = {**_owned(owner), "words": " OR ".join(f'"{word}"' for word in words), "limit": limit}
             return [Memory(*row) for row in self._run("by_words", asked)]
 
@@ -90,15 +79,15 @@ class SqliteMemories:
 
         self._catch_up(embedder, owner)
         rows = self._run("vectors", {**_owned(owner), "embedder": embedder.name})
-        if not rows or not about.strip():
+        if not rows or not about:
             return []
         matrix = numpy.frombuffer(b"".join(vector for _, vector in rows), dtype=numpy.float32).reshape(len(rows), -1)
         near = matrix @ embedder.embed([about])[0]
-        best = numpy.argsort(-near, kind="stable")[:limit]
+        best = [place for place in numpy.argsort(-near, kind="stable")[:limit] if near[place] >= self._floor]
         return [Memory(*self._run("one", {"id": rows[int(place)][0]})[0]) for place in best]
 
     def _catch_up(self, embedder: Embedder, owner: Owner) -> None:
-        asked = {**_owned(owner), "embedder": embedder.name, "limit": _CATCH_UP}
+        asked = {**_owned(owner), "embedder": embedder.name, "limit": CATCH_UP}
         missing = self._run("without_vector", asked)
         if not missing:
             return
@@ -109,13 +98,13 @@ class SqliteMemories:
 
     def _run(self, name: str, values: Mapping[str, Any]) -> list[Any]:
         try:
-            return self._db.execute(_statements()[name], values).fetchall()
+            return self._db.execute(statements(_SQL)[name], values).fetchall()
         except sqlite3.Error as cause:
             raise MemoryRefused(f"memories cannot be read or written: {cause}") from cause
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All of it or nothing, and the log copied when it has become long."""
+        """Run a block as one transaction; afterwards copy the write-ahead log if it is long."""
         try:
             with _writing(self._path):
                 self._db.execute("BEGIN IMMEDIATE")
@@ -133,7 +122,7 @@ class SqliteMemories:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Hold the writer lock of a file of memories; TimeoutError when another keeps it for too long."""
+    """Hold the writer lock of a memory file; TimeoutError if another process holds it for too long."""
     descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         deadline = time.monotonic() + _WAIT_SECONDS

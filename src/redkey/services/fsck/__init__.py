@@ -1,1 +1,1 @@
-"""fsck: does a data directory hold what it says, and what others were told it holds?"""
+"""fsck: does a data directory hold what it claims, and what others hold proof of?"""

@@ -1,9 +1,10 @@
-"""Chain and tree of one topic: every record against the running hash, every stored tile against the records.
+"""The hash chain and the Merkle tree of one topic: checks records against the running hash, stored tiles against
+records.
 
-Records are taken in the blocks of 256 that tiles cover. A block that is right costs one pass of hashing and the
-root of its tile; only a block that is not is looked at hash by hash. Where a record is damaged and its tile is not,
-the tile goes on standing for what was there: so what lies behind the damage is still judged by itself, and the
-signed roots still tell whether it is what was signed.
+Records are checked in the blocks of 256 that tiles cover. A correct block costs one pass of hashing and the root of its
+tile; only a wrong block is checked hash by hash. If a record is damaged but its tile is not, the tile still gives the
+original hashes: so the records after the damage are still checked, and the signed roots still tell whether these are
+the records that were signed.
 """
 
 from __future__ import annotations
@@ -21,35 +22,35 @@ from redkey.ledger.tiles import TILE_BYTES, TILE_WIDTH, TileTree, tile_root
 from redkey.services.fsck.evidence import Evidence
 from redkey.services.fsck.report import Report
 
-# A gap of more blocks than this is a stray record, not records that are missing.
+# A larger gap, in blocks, means a stray record and not missing records.
 _BLOCKS_LOST = 4096
-# Tiles worked out anew in place of damaged ones, 8 KiB each.
+# A bound on tiles that are computed again in place of damaged ones, 8 KiB each.
 _MENDED = 1024
 
 
 class ChainCheck:
-    """Takes the records of a topic in order; afterwards its tree answers for every size, from what was proven."""
+    """Takes the records of a topic in order; afterwards its tree answers for every size, as far as it was proven."""
 
     def __init__(self, evidence: Evidence, topic: str, report: Report) -> None:
         self._evidence, self._topic, self._report = evidence, topic, report
-        # The head and the edge are of the same size: complete blocks, and at last what is after them.
+        # The head and the edge have the same size: complete blocks, and at the end the records after them.
         self.head: Head = EMPTY_HEAD
         self._edge = Edge()
         self._block: list[Record] = []
         self._named: set[int] = set()
-        # Per level, the roots of tiles that no complete tile of the next level covers yet.
+        # For each level, the roots of tiles that no complete tile of the next level covers yet.
         self._roots: list[list[bytes]] = []
         self._mended: dict[tuple[int, int], bytes] = {}
         self._tail: list[bytes] = []
-        # False from the first place on where neither records nor tiles tell what was there.
+        # False from the first place on at which neither records nor tiles give the hash.
         self.known = True
 
     def skip(self, sequence: int) -> None:
-        """A record that cannot be read, and is named already."""
+        """Note a record that cannot be read; it is reported already."""
         self._named.add(sequence)
 
     def take(self, records: Iterable[Record]) -> None:
-        """The next records as they are stored."""
+        """Take the next records as they are stored."""
         for record in records:
             end = self._edge.size + TILE_WIDTH
             if record.sequence > end + _BLOCKS_LOST * TILE_WIDTH and self.known:
@@ -63,24 +64,24 @@ class ChainCheck:
                 self._close_block(complete=True)
 
     def finish(self) -> None:
-        """All records were taken: judge what is left of them, and tiles that should not be there."""
+        """Check the last records, and tiles that should not be there, after all records were taken."""
         if self._block:
             self._close_block(complete=False)
         tiles = self._edge.size
         for level, count in sorted(self._evidence.tile_counts(self._topic).items()):
             tiles = self._edge.size // TILE_WIDTH ** (level + 1)
             if self.known and count > tiles:
-                text = f"{count - tiles} Merkle tiles of level {level} stand beyond the last record"
+                text = f"{count - tiles} Merkle tiles of level {level} are beyond the last record"
                 self._report.add("tile_extra", text, self._topic)
 
     def tree(self) -> TileTree | None:
-        """The tree over what was proven; None where that is not known any more."""
+        """Return the tree over what was proven; None if it is not known."""
         return TileTree(self._tile, self._edge.size, self._tail) if self.known else None
 
     def _tile(self, level: int, index: int) -> bytes | None:
         return self._mended.get((level, index)) or self._evidence.tile(self._topic, level, index)
 
-    # One block.
+    # Blocks.
 
     def _close_block(self, *, complete: bool) -> None:
         records, self._block = self._block, []
@@ -106,7 +107,7 @@ class ChainCheck:
     def _judge_leaves(
         self, records: Sequence[Record], tile: bytes | None, damaged: set[int], head: Head, *, complete: bool
     ) -> None:
-        """A block that is not right: name what is missing or differs, and go on from what can be told."""
+        """Report what is missing or different in a wrong block, and continue with the hashes that are known."""
         first = self._edge.size + 1
         count = TILE_WIDTH if complete else max(0, head.sequence - first + 1)
         leaves = _leaves(self.head, records, count)
@@ -134,7 +135,7 @@ class ChainCheck:
     # Tiles.
 
     def _add_root(self, level: int, root: bytes) -> None:
-        """A tile of a level is proven: its root belongs into a tile of the next one."""
+        """Add the root of a proven tile to a tile of the next level."""
         if level == len(self._roots):
             self._roots.append([])
         roots = self._roots[level]
@@ -157,7 +158,7 @@ class ChainCheck:
         self._add_root(level, tile_root(data))
 
     def _stored_tile(self, level: int, index: int) -> bytes | None:
-        """A tile as it is stored; None after it was named as missing or cut."""
+        """Return a tile as it is stored; None if it was reported as missing or cut."""
         try:
             tile = self._evidence.tile(self._topic, level, index)
         except StoreError:
@@ -171,7 +172,7 @@ class ChainCheck:
 
 
 def _leaves(head: Head, records: Sequence[Record], count: int) -> list[bytes | None]:
-    """The leaf hashes of the `count` places after the head; None where no record tells it."""
+    """Return the leaf hashes of the `count` places after the head; None where neither record nor tile gives one."""
     leaves: list[bytes | None] = [None] * count
     before: Head | Record = head
     for record in records:
@@ -186,7 +187,7 @@ def _leaves(head: Head, records: Sequence[Record], count: int) -> list[bytes | N
 
 
 def _grown(edge: Edge, root: bytes) -> list[bytes]:
-    """The nodes of an edge of complete blocks after one more block with this root."""
+    """Return the nodes of an edge of complete blocks after one more block with this root."""
     nodes, bits = list(edge.nodes), edge.size // TILE_WIDTH
     while bits & 1:
         root = node_hash(nodes.pop(), root)
@@ -195,5 +196,5 @@ def _grown(edge: Edge, root: bytes) -> list[bytes]:
 
 
 def _any_edge(size: int) -> Edge:
-    """An edge of this size whose hashes mean nothing: the chain alone is checked."""
+    """Return an edge of this size with meaningless hashes: only the chain is checked from here on."""
     return Edge(size, [bytes(HASH_BYTES)] * size.bit_count())

@@ -1,8 +1,8 @@
-"""`fsck`: everything in a data directory checked against everything else, trusting nothing in it.
+"""`fsck`: checks everything in a data directory against everything else, and trusts nothing in it.
 
-One pass over the records of each topic checks chain, tree, wires, streams and replay together; what they gave is
-then held against tiles, checkpoints, content, rows, counters, the index, and what others hold. All findings come
-at once. Reading is the evidence's; each check is a module beside this one.
+One pass over the records of each topic checks chain, tree, wires, streams and replay together. Its results are then
+compared with tiles, checkpoints, content, rows, counters, the index, and documents that others hold. All findings are
+reported at once. Reading is the evidence's; each check is a module beside this one.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from redkey.services.fsck.setting_check import SettingCheck
 from redkey.services.fsck.wire_check import WireCheck
 from redkey.services.signing import WITNESSED
 
-# Called with how many records were looked at, and how many there are.
+# Called with the number of records checked, and the number of all records.
 Progress = Callable[[int, int], None]
 
 
 class Fsck:
-    """One run over one moment of a data directory."""
+    """One check of a data directory as it is at one moment."""
 
     def __init__(
         self, evidence: Evidence, *, keys: Sequence[TrustedKey] = (), progress: Progress | None = None
     ) -> None:
         self._evidence, self._keys = evidence, keys
         self._progress = progress or (lambda done, total: None)
-        # By the log and workspace that they are of; those without a proof do not say.
+        # By the log and workspace that they are of; documents without a proof do not name them.
         self._claims: dict[str, list[Claim]] = {}
         self._settings: dict[str, str] = {}
         self._facts = SettingCheck(evidence, Report(), {}, ())
@@ -43,7 +43,7 @@ class Fsck:
         self.report = Report()
 
     def hold_against(self, documents: Iterable[tuple[str, bytes]]) -> None:
-        """Take receipts, proofs and checkpoints (name, bytes) that the ledger must contain."""
+        """Add receipts, proofs and checkpoints (name, bytes) that the ledger must contain."""
         for name, data in documents:
             try:
                 claim = read_claim(name, data)
@@ -118,7 +118,7 @@ class Fsck:
         self._check_epoch(topic, wires)
 
     def _take_claims(self, topic: str, workspace_id: str) -> list[Claim]:
-        """The claims about this topic; what is about none stays."""
+        """Take the claims about this topic; claims about no topic stay."""
         log = self._facts.log
         name = log_name(log.log_id) if log is not None else ""
         unproven = self._claims.get("", [])
@@ -131,7 +131,7 @@ class Fsck:
             self.report.add("index_missing", f"the index does not find it under {one.subject!r}", topic, one.sequence)
 
     def _check_epoch(self, topic: str, wires: WireCheck) -> None:
-        """Each restore leaves a record on each topic: the epochs rise, and the last one is the store's."""
+        """Check that each restore left a record on each topic: the epochs rise, and the last one is the store's."""
         epochs = [payload.epoch for _, payload in wires.restored]
         log = self._facts.log
         epoch = log.epoch if log is not None else 1
@@ -150,16 +150,16 @@ class Fsck:
         for topic in self._evidence.outside_topics():
             if topic not in topics:
                 self.report.add(
-                    "topic_missing", f"a checkpoint of topic {topic} is kept outside, and the topic is not there"
+                    "topic_missing", f"the topic {topic} has a checkpoint outside the database, and is missing"
                 )
         for claims in self._claims.values():
             for claim in claims:
                 self._check_orphan(claim)
         try:
             for name in self._evidence.unnamed_files():
-                self.report.note("file_unnamed", f"{name} is a file that nothing names")
+                self.report.note("file_unnamed", f"no content has the file {name}")
             for wire_id in self._evidence.repeated_wires():
-                self.report.add("wire_repeated", f"the wire {wire_id} stands on the ledger more than once")
+                self.report.add("wire_repeated", f"the wire {wire_id} is on the ledger more than once")
             if self._entries != self._evidence.index_size():
                 for topic in topics:
                     self._guarded(topic, self._check_extra)
@@ -168,11 +168,11 @@ class Fsck:
 
     def _check_extra(self, topic: str) -> None:
         for one in self._evidence.extra_entries(topic):
-            text = f"the index finds it under {one.subject!r}, of which it does not speak"
+            text = f"the index finds it under {one.subject!r}, which it does not name"
             self.report.add("index_extra", text, topic, one.sequence)
 
     def _check_orphan(self, claim: Claim) -> None:
-        """A claim that no topic took: of another log, or of a topic that is gone."""
+        """Report a claim about another log, or about a missing topic."""
         origin = claim.checkpoint.origin if claim.checkpoint is not None else ""
         log = self._facts.log
         if log is not None and origin and not origin.startswith(log_name(log.log_id) + "/"):

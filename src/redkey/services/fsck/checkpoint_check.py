@@ -1,7 +1,8 @@
-"""The checkpoints of one topic: signed by whom the ledger names, under its origin, over the tree that is there.
+"""The checkpoints of one topic: signed by the keys that the ledger names, under its origin, over the tree of its
+records.
 
-All trees that anybody was shown are compared with the one that the records gave: those kept in the store and
-outside it, those that the ledger itself tells of, and those of receipts.
+All trees that were published are compared with the tree of the records: those kept in the store and outside it, those
+recorded on the ledger, and those of receipts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from redkey.wire.events import CheckpointAnchored, LedgerRestored
 
 
 class CheckpointCheck:
-    """Compares what was signed with what is there; made when all records of a topic were taken."""
+    """Compares signed trees with the records; created after all records of a topic were taken."""
 
     def __init__(
         self, evidence: Evidence, topic: str, report: Report, log: Log | None, wires: WireCheck, tree: TileTree | None
@@ -38,7 +39,7 @@ class CheckpointCheck:
         self._second = 0
 
     def run(self, pinned: Sequence[TrustedKey], witnessed: str | None) -> Checkpoint | None:
-        """Check every checkpoint of the topic, and what the ledger tells of its own trees; the newest of them."""
+        """Check every checkpoint of the topic, and the trees recorded on the ledger; return the newest of them."""
         newest: tuple[Checkpoint, Note] | None = None
         shown = checkpoint_size(witnessed.encode()) if witnessed else None
         kept, before = b"", 0
@@ -56,8 +57,8 @@ class CheckpointCheck:
         if witnessed:
             self._check(witnessed.encode(), "the checkpoint that was witnessed last", None)
             if witnessed.encode() != kept:
-                # Whether a cosignature is right, only who has the witness's key can tell; that it was changed, anybody.
-                text = "the checkpoint that was witnessed last does not stand like this among the checkpoints"
+                # Checking a cosignature needs the witness's key. That a stored one was changed is visible without it.
+                text = "the checkpoint that was witnessed last differs from the stored one of its size"
                 self._report.add("witnessed_changed", text, self._topic, shown or 0)
         self._check_told()
         if pinned and newest is not None:
@@ -68,13 +69,13 @@ class CheckpointCheck:
         return newest[0] if newest is not None else None
 
     def _check_previous(self, checkpoint: Checkpoint, before: int) -> None:
-        """A checkpoint names the one that was signed before it; early versions did not."""
+        """Check that the checkpoint before this one exists: each names it, except those of early versions."""
         for line in checkpoint.extensions:
             if line.startswith(PREVIOUS) and line != f"{PREVIOUS}{before}":
                 text = f"the checkpoint of size {checkpoint.size} comes after one of size {line[len(PREVIOUS) :][:20]}"
                 size = line.removeprefix(PREVIOUS)
                 place = int(size) if size.isascii() and size.isdecimal() and len(size) < 20 else checkpoint.size
-                self._report.add("checkpoint_missing", f"{text}, which is not there", self._topic, place)
+                self._report.add("checkpoint_missing", f"{text}, which is missing", self._topic, place)
 
     def _check(self, data: bytes, what: str, size: int | None) -> tuple[Checkpoint, Note] | None:
         try:
@@ -85,7 +86,7 @@ class CheckpointCheck:
             )
             return None
         if size is not None and checkpoint.size != size:
-            text = f"{what} says that it is of size {checkpoint.size}"
+            text = f"{what} has size {checkpoint.size} in its text"
             self._report.add("checkpoint_unreadable", text, self._topic, size)
         self._check_origin(checkpoint, what)
         self._check_signatures(checkpoint, note, what)
@@ -94,7 +95,7 @@ class CheckpointCheck:
 
     def _check_origin(self, checkpoint: Checkpoint, what: str) -> None:
         if self._log is None:
-            self._report.add("setting_wrong", f"there is {what}, and the store has no log id", self._topic)
+            self._report.add("setting_wrong", f"there is {what}, but the store has no log id", self._topic)
             return
         right = origin_of(self._log.log_id, self._wires.workspace_id, self._epoch_at(self._log, checkpoint.size))
         if checkpoint.origin != right:
@@ -102,7 +103,7 @@ class CheckpointCheck:
             self._report.add("checkpoint_origin", text, self._topic, checkpoint.size)
 
     def _epoch_at(self, log: Log, size: int) -> int:
-        """The epoch in which the log was when it had this size: the next restore tells which one it left."""
+        """Return the epoch of the log when it had this size: the next restore records which one it left."""
         for sequence, payload in self._wires.restored:
             if sequence > size:
                 return split_epoch(payload.origin or "")[1]
@@ -153,13 +154,13 @@ class CheckpointCheck:
             self._contradicted += 1
             if self._contradicted == 1:
                 where = f"{self._agreed + 1} to {checkpoint.size}"
-                text = f"{what} is not of these records: what was changed stands in {where}"
+                text = f"{what} does not match these records: the change is in {where}"
                 self._report.add("checkpoint_contradicted", text, self._topic, checkpoint.size)
             else:
                 self._report.errors["checkpoint_contradicted"] += 1
 
     def _agrees(self, size: int, root: bytes) -> bool | None:
-        """Is this the root of the first `size` records? None when nothing can tell."""
+        """Compare a root with that of the first `size` records; None if that root is not known."""
         if self._tree is None or size > self._tree.size:
             return None
         try:
@@ -173,12 +174,12 @@ class CheckpointCheck:
             found = self._check(data, "the checkpoint kept outside the database", None)
             if found is not None:
                 self._compare_outside(found, newest)
-        elif newest is not None and not self._evidence.outside_coming(self._topic):
+        elif newest is not None and self._evidence.has_outside and not self._evidence.outside_coming(self._topic):
             text = f"checkpoints/{self._topic} is missing: a cut tail would not be noticed at the next start"
             self._report.add("checkpoint_outside_missing", text, self._topic)
 
     def _compare_outside(self, found: tuple[Checkpoint, Note], newest: tuple[Checkpoint, Note] | None) -> None:
-        """What is put in force outside, the database has: another one outside means that a unit is lost."""
+        """Check that the database has the checkpoint in force outside it: otherwise a unit was lost."""
         (outside, signed), inside = found, newest[0].size if newest is not None else 0
         if inside < outside.size <= self._head:
             text = f"the database has no checkpoint of size {outside.size}, and one is kept outside"
@@ -190,14 +191,16 @@ class CheckpointCheck:
             self._report.add("witnessed_changed", text, self._topic, inside)
 
     def _check_set_back(self, inside: int) -> None:
-        """One outside may be a step behind: a process has died, or a server goes on, just when it was put in force."""
+        """Check the checkpoint outside. It may be one behind: a process died, or a server continued, while it was
+        written.
+        """
         size = checkpoint_size(self._evidence.outside_now(self._topic) or b"") or 0
         if size < inside and size < self._second:
             text = f"checkpoints/{self._topic} is of size {size}, the database has one of {inside}: it was set back"
             self._report.add("checkpoint_set_back", text, self._topic, size)
 
     def _check_told(self) -> None:
-        """Trees that the ledger itself tells of: those a restore went on from, and those anchored elsewhere."""
+        """Check the trees recorded on the ledger: those that a restore continued from, and those anchored elsewhere."""
         told: list[tuple[int, LedgerRestored | CheckpointAnchored]] = [*self._wires.restored, *self._wires.anchored]
         for sequence, payload in told:
             size, root = payload.tree_size, decode_base64(payload.root)
@@ -205,10 +208,10 @@ class CheckpointCheck:
                 text = f"it tells of a tree of {size} records that is not this ledger's"
                 self._report.add("tree_contradicted", text, self._topic, sequence)
 
-    # What others hold.
+    # Documents that others hold.
 
     def check_claim(self, claim: Claim) -> None:
-        """Does the ledger contain what somebody has a receipt or a checkpoint of?"""
+        """Check that the ledger contains the records and trees of a receipt or checkpoint."""
         self._report.figures["receipts"] += 1
         end = self._head
         if claim.checkpoint is not None:

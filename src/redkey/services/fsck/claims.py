@@ -1,7 +1,7 @@
-"""What others hold of a ledger: receipts, proofs and checkpoints that it must contain, or its tail was cut.
+"""Documents that others hold: receipts, proofs and checkpoints that the ledger must contain, or its end was cut off.
 
-A whole hash chain tells nothing of what stood after its end; somebody's receipt does. A receipt that contradicts
-itself proves nothing and accuses nobody.
+A valid hash chain does not show that records after its end are missing; a receipt of such a record does. A receipt that
+contradicts itself proves nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOBODY = Policy()
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A record and a tree that a document says are there; either may be absent."""
+    """A record and a tree that a document claims to be on the ledger; either may be absent."""
 
     source: str
     sequence: int = 0
@@ -35,7 +35,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 def read_claim(source: str, data: bytes) -> Claim:
-    """What one file says is on the ledger; ProofRefused or JsonRefused when it says nothing that holds together."""
+    """Read the claim of one file; ProofRefused or JsonRefused if the file proves nothing."""
     if data.startswith(HEADER.encode() + b"\n"):
         proof = parse_proof(data)
         if not proof.extra:

@@ -1,4 +1,4 @@
-"""The bodies of one topic: each has the hash that names it, or is gone. Whether it may be is `wire_check`'s."""
+"""The bodies of one topic: each matches its hash, or is deleted. `wire_check` checks whether it may be deleted."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from hashlib import sha256
 from redkey.services.fsck.evidence import Body, Evidence
 from redkey.services.fsck.report import Report
 
-# No body of this size is kept in the database.
+# Bodies of this size or more are not kept in the database.
 _INLINE = 1024 * 1024
 
 
 def check_bodies(evidence: Evidence, topic: str, report: Report, structures: Set[str] | None) -> None:
-    """Look at every body, as far as it was not erased; one that was must be gone.
+    """Check every body that was not erased, and that erased ones are gone.
 
-    `structures` are those that the ledger names as structure: only they are pinned. None when that is not known.
+    `structures` are those that the ledger names as structure: only they may be pinned. None if that is not known.
     """
     for body in evidence.bodies(topic):
         report.figures["contents"] += 1
         if body.pinned and structures is not None and body.sha256 not in structures:
-            text = f"the content {body.sha256} is pinned and no structure: it could not be erased"
+            text = f"the content {body.sha256} is pinned but is not structure: it could not be erased"
             report.add("content_pinned_wrongly", text, topic)
         if body.erased:
             report.figures["contents erased"] += 1
@@ -31,7 +31,7 @@ def check_bodies(evidence: Evidence, topic: str, report: Report, structures: Set
 
 
 def _is_zeros(size: int, digest: str) -> bool:
-    """What is left of an erased body that was no file."""
+    """True if the body is all zeros: what is left of an erased body that was not a file."""
     return size <= _INLINE and digest == sha256(bytes(size)).hexdigest()
 
 

@@ -1,8 +1,7 @@
-"""Replay of one topic from its first record: the rows and counters it gives must be the ones that are stored.
+"""Replay of one topic from its first record: its rows and counters must equal the stored ones.
 
-Rows are compared while the replay goes on: a row that already is what the store has at the end is marked, one that
-is not yet is remembered. Memory follows the work that was live at one time, and never the history; and a row that
-differs is named.
+Rows are compared during the replay. A row that equals the stored one is marked; one that does not yet is remembered. So
+memory depends on the work that was live at one time, not on the history, and each row that differs is reported.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ class ReplayCheck:
     def __init__(self, evidence: Evidence, topic: str, report: Report) -> None:
         self._evidence, self._topic, self._report = evidence, topic, report
         self._counters: dict[str, int] = {}
-        # Where the counters cannot be read, that is told at the end.
+        # If the counters cannot be read, that is reported at the end.
         with suppress(StoreError):
             self._counters = self._stored_counters()
         self._replay = Replay(self._structure, self._counters.get(COUNTED_AT))
-        # Rows that replay has given otherwise than they are stored, so far; a bit for each that is the same.
+        # Rows that the replay has produced and that differ from the stored ones, so far; a bit for each equal one.
         self._differ: set[tuple[str, str]] = set()
         self._same = bytearray()
-        # Where replay had to end, if it had to.
+        # The record at which the replay had to end, if it had to.
         self.stopped = 0
         # The hashes of what must be pinned: distinct structures, of which there are few.
         self.structures: set[str] = set()
 
     def take(self, record: Record, wire: AnyWire | None) -> None:
-        """Fold one record; one that has no valid wire ends the replay."""
+        """Fold one record; a record without a valid wire ends the replay."""
         if self.stopped:
             return
         if wire is None or record.sequence != self._replay.head.sequence + 1:
@@ -52,7 +51,7 @@ class ReplayCheck:
         except RedKeyError as refused:
             self._stop(refused.code, refused.message, record.sequence)
         except Exception as cause:
-            # Reducers are total for valid wires; whatever a damaged past makes them do must not end the check.
+            # Reducers accept all valid wires; whatever happens in a damaged ledger must not end the check.
             self._stop("replay_failed", f"the record cannot be folded: {cause!r}", record.sequence)
         else:
             if void is not None:
@@ -60,7 +59,7 @@ class ReplayCheck:
                 self._report.note("void", f"{wire.type} is void: {void}", self._topic, record.sequence)
 
     def compare(self) -> None:
-        """Compare the rows that were touched since the last time."""
+        """Compare the rows that were touched since the last comparison."""
         if self.stopped:
             return
         try:
@@ -80,7 +79,7 @@ class ReplayCheck:
             self._differ.add((row.kind, row.key))
 
     def finish(self) -> None:
-        """All records were taken: name the rows and counters that differ."""
+        """Report the rows and counters that differ, after all records were taken."""
         if self.stopped:
             text = f"rows and counters cannot be compared: replay ends before record {self.stopped}"
             self._report.note("replay_stopped", text, self._topic, self.stopped)
@@ -98,7 +97,7 @@ class ReplayCheck:
         self._compare_counters()
 
     def _stored_counters(self) -> dict[str, int]:
-        """The counters of the meter and their place; without a place, a store of an older format counted everything."""
+        """Return the meter's counters and their place; without a place, an older format counted everything."""
         kept = (*METERED, COUNTED_AT)
         stored = {name: amount for name, amount in self._evidence.counters(self._topic) if name.startswith(kept)}
         return stored or {COUNTED_AT: 0}

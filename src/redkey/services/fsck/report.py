@@ -1,4 +1,4 @@
-"""What fsck found: faults by name, bounded, with counts that are not."""
+"""What fsck found: faults by name, up to a bound, with full counts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Literal
 
 import msgspec
 
-# Nobody reads more than these; the counts go on.
+# The number of findings kept for each code; the counts continue.
 LISTED = 1000
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that is wrong, or (as a note) one that is right and should be known."""
+    """One fault, or (as a note) one fact that is correct and worth knowing."""
 
     code: str
     message: str
@@ -27,7 +27,7 @@ class Report:
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self.notes: list[Fault] = []
-        # Errors by code; what was looked at, by what it is.
+        # Errors by code; and the number of things checked, by what they are.
         self.errors: Counter[str] = Counter()
         self.figures: Counter[str] = Counter()
 
@@ -36,12 +36,12 @@ class Report:
         return not self.errors
 
     def add(self, code: str, message: str, topic: str = "", sequence: int = 0) -> None:
-        """Something is wrong."""
+        """Add a fault."""
         self.errors[code] += 1
         if len(self.faults) < LISTED:
             self.faults.append(Fault(code, message, topic, sequence))
 
     def note(self, code: str, message: str, topic: str = "", sequence: int = 0) -> None:
-        """Something is as it may be, and worth knowing."""
+        """Add a note."""
         if len(self.notes) < LISTED:
             self.notes.append(Fault(code, message, topic, sequence, "note"))

@@ -1,18 +1,22 @@
-"""The wires of one topic: valid, canonical, without gap in their streams, found by the index, with what they name.
+"""The wires of one topic: valid, canonical, without gaps in their streams, found by the index, with the content they
+name.
 
-Memory does not grow with the history: the streams seen last are remembered, and for others the event index is
-asked, which is itself checked against the records.
+Memory does not grow with the history: the streams seen last are remembered, and the others are looked up in the event
+index, which is itself checked against the records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from redkey.errors import JsonRefused, StoreError, WireRefused
+from redkey.ledger.network import is_projected
+from redkey.readmodel.rows import WANTED
 from redkey.services.fsck.evidence import Evidence, Stored
 from redkey.services.fsck.report import Report
-from redkey.services.log_facts import tell_term
+from redkey.services.log_facts import is_of_another_log, tell_term
 from redkey.shapes.receipts import SignerTerm
 from redkey.wire.envelope import AnyWire
 from redkey.wire.events import (
@@ -33,18 +37,18 @@ from redkey.wire.validate import encode, read_wire
 
 Answer = TypeVar("Answer")
 
-# Streams remembered with their last number, about 100 bytes each.
+# How many streams are remembered with their last number, about 100 bytes each.
 _STREAMS = 250_000
 _PAGE = 500
 
 
 class WireCheck:
-    """Takes the wires of a topic in order, and keeps what the checks after it need."""
+    """Takes the wires of a topic in order, and keeps what the later checks need."""
 
     def __init__(self, evidence: Evidence, topic: str, report: Report, log_name: str, absent_until: int) -> None:
         self._evidence, self._topic, self._report = evidence, topic, report
         self._log_name = log_name
-        # Records up to here were loaded without their content, and the store says so.
+        # Records up to here were loaded without their content, according to the store.
         self._absent_until = absent_until
         self._streams: dict[int, int] = {}
         self._forgotten = False
@@ -52,19 +56,19 @@ class WireCheck:
         self.terms: dict[str, SignerTerm] = {}
         self.restored: list[tuple[int, LedgerRestored]] = []
         self.anchored: list[tuple[int, CheckpointAnchored]] = []
-        # By key id, where a key was created and the hash of it, when the record tells.
+        # By key id: the record that created a key, and the key's hash if the record has it.
         self.keys: dict[str, tuple[int, str]] = {}
-        # What content.erased tells of, and by hash where content that is gone was first named.
+        # The hashes in content.erased, and for each missing content the record that first names it.
         self._erased: set[str] = set()
         self._gone: dict[str, tuple[int, str, bool]] = {}
         self.workspace_id = ""
-        # How many entries the event index must have; it speaks of complete blocks of records only.
+        # How many entries the event index must have; it covers complete blocks of records only.
         self.entries = 0
         head = self._asked(lambda: evidence.head(topic))
         self._indexed = evidence.index_complete(head.sequence if head is not None else 0)
 
     def take(self, stored: Stored) -> AnyWire | None:
-        """The wire of a record; None after it was named as invalid."""
+        """Return the wire of a record; None if it was reported as invalid."""
         record = stored.record
         try:
             wire = read_wire(record.wire)
@@ -86,13 +90,14 @@ class WireCheck:
     def _keep(self, wire: AnyWire, sequence: int) -> None:
         match wire.payload:
             case SignerAdded() | SignerRetired() as signer:
-                tell_term(self.terms, signer, sequence, self._log_name)
+                if not is_of_another_log(signer, self._topic, self._log_name):
+                    tell_term(self.terms, signer, sequence, self._log_name)
             case LedgerRestored() as restored:
                 self.restored.append((sequence, restored))
             case CheckpointAnchored() as anchored:
                 self.anchored.append((sequence, anchored))
             case KeyCreated() | KeyRecovered() as created:
-                # The first one counts: another of the same id is void.
+                # The first record counts: another one with the same id is void.
                 self.keys.setdefault(created.key_id, (sequence, created.key_hash or ""))
             case ContentErased() as erased:
                 self._erased.add(erased.sha256)
@@ -103,7 +108,7 @@ class WireCheck:
         sequence = stored.record.sequence
         named = subjects(wire)
         if not self._evidence.indexes_keys and request_key(wire.payload) is not None:
-            # The key comes last.
+            # The key is the last subject.
             named = named[:-1]
         if stored.wire_id != wire.wire_id or stored.subjects != named:
             text = "it is indexed under other ids than its wire has"
@@ -113,15 +118,15 @@ class WireCheck:
             return
         first = self._asked(lambda: self._evidence.find(self._topic, wire.wire_id))
         if first is not None and first.sequence != sequence:
-            text = f"the same wire stands at {first.sequence} already"
+            text = f"the same wire is at {first.sequence} already"
             self._report.add("wire_repeated", text, self._topic, sequence)
 
     def skip(self) -> None:
-        """A record has no wire that can be read: gaps after it may be its own."""
+        """Note a record without a readable wire: gaps after it may be its own."""
         self._blind = True
 
     def _asked(self, question: Callable[[], Answer]) -> Answer | None:
-        """What the store answers; None when it cannot, which is told once."""
+        """Return the store's answer; None if it has none, which is reported once."""
         try:
             return question()
         except StoreError as error:
@@ -137,6 +142,9 @@ class WireCheck:
     # Streams.
 
     def _check_stream(self, wire: AnyWire, sequence: int) -> None:
+        if is_projected(self._topic):
+            # Requests ordered by a network were numbered by servers that did not know of each other's requests.
+            return
         stream_id, number = wire.stream.stream_id, wire.stream.stream_seq
         key = hash(stream_id)
         before = self._streams.pop(key, None)
@@ -145,7 +153,7 @@ class WireCheck:
             if self._forgotten:
                 before = self._asked(lambda: self._number_before(stream_id, sequence)) or 0
         if number != before + 1 and not (self._blind and number > before):
-            text = f"it is number {number} of {stream_id}, where {before + 1} must stand"
+            text = f"it is number {number} of {stream_id}, expected {before + 1}"
             self._report.add("stream_gap", text, self._topic, sequence)
         self._streams[key] = number
         if len(self._streams) > _STREAMS:
@@ -153,7 +161,7 @@ class WireCheck:
             self._forgotten = True
 
     def _number_before(self, stream_id: str, sequence: int) -> int:
-        """The number of the last wire of a stream before this record, from the event index."""
+        """Return the number of the last wire of a stream before this record, from the event index."""
         subject, before = parse_stream(stream_id).subject, sequence
         while records := self._evidence.events(self._topic, subject, before, _PAGE, newest_first=True):
             for record in records:
@@ -162,7 +170,7 @@ class WireCheck:
                     if stream.stream_id == stream_id:
                         return stream.stream_seq
             if records[-1].sequence >= before:
-                # The index leads back to where it was; that it is damaged is told elsewhere.
+                # The index names a record that is damaged; that is reported elsewhere.
                 return 0
             before = records[-1].sequence
         return 0
@@ -186,15 +194,19 @@ class WireCheck:
                 self._report.add("content_size", text, self._topic, sequence)
 
     def finish(self) -> None:
-        """All records were taken: name content that is not there, though no record tells that it was erased."""
+        """Report missing content that no record says was erased, after all records were taken."""
         for sha256, (sequence, name, erased) in self._gone.items():
             if sha256 in self._erased:
                 continue
+            if self._asked(partial(self._evidence.row, self._topic, WANTED, sha256)) is not None:
+                # Another organisation has it, and this server knows that it is missing here.
+                self._report.figures["contents absent"] += 1
+                continue
             code = "content_erased_unrecorded" if erased else "content_missing"
-            told = "was erased, and no content.erased tells of it" if erased else "is not there"
+            told = "was erased, and no content.erased says so" if erased else "is not there"
             text = f"the content {sha256} that its {name} names {told}"
             self._report.add("structure_missing" if name in STRUCTURE else code, text, self._topic, sequence)
 
 
-# What reducers decide by: never erased, always there.
+# Content that reducers decide by: never erased, always present.
 STRUCTURE = frozenset({"structure_ref", "prices_ref"})

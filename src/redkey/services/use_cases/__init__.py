@@ -1,1 +1,1 @@
-"""Use cases by family: what RedKey does, whichever door it is asked at."""
+"""Use cases by family: what RedKey does, the same for every interface."""

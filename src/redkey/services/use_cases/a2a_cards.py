@@ -1,4 +1,4 @@
-"""What the A2A card of a workspace says: its roles are the skills that a client may ask for."""
+"""The A2A card of a workspace: its roles are the skills that a client may ask for."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from redkey.shapes.roles import Role
 
 
 def list_skills(caller: Caller) -> tuple[Role, ...]:
-    """The roles of the workspace, as many as a card may list."""
+    """List the roles of the workspace, as many as a card may have."""
     return list_roles(caller, PageQuery(limit=PAGE_LIMIT)).items
 
 
 def list_public_skills(means: Means, workspace_id: str) -> tuple[Role, ...]:
-    """The roles that the operator shows to everybody, of the workspace that the server began with."""
+    """List the public roles that the operator chose, of the server's first workspace."""
     shown = frozenset(means.config.a2a.public_roles)
     topic = topic_of(means.store, workspace_id) if shown else None
     if topic is None:

@@ -1,4 +1,4 @@
-"""Push notification configs of A2A: where the updates of a task are sent; set by whoever may cancel the task."""
+"""Push notification configs of A2A: where updates of a task are sent. Callers that may cancel the task set them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redkey.services.use_cases.tasks import read_task
 from redkey.services.use_cases.webhooks import check_receiver, pushes_of
 from redkey.shapes import tasks
 
-# Each config is a delivery of its own; a client that sets more for one task has lost count.
+# Each config is a separate delivery; a client that sets more for one task has probably lost count.
 PUSH_LIMIT = 256
 # The id of a config on the ledger, beside the id that its client gave it.
 PUSH_ID = "pushId"
@@ -28,7 +28,7 @@ def is_push_id(text: str) -> bool:
 
 @use_case(tasks.CANCEL_TASK)
 def set_push(caller: Caller, task_id: str, settings: dict[str, Any]) -> Pending[dict[str, Any]]:
-    """Send the updates of a task to a URL. A config with the id of another takes its place."""
+    """Send the updates of a task to a URL. A config with the id of another replaces it."""
     read_task(caller, task_id)
     check_receiver(caller, settings["url"], "/url")
     there = {one["id"]: one[PUSH_ID] for one in list_push.run(caller, task_id)}
@@ -42,7 +42,7 @@ def set_push(caller: Caller, task_id: str, settings: dict[str, Any]) -> Pending[
 
 @use_case(tasks.GET_TASK)
 def list_push(caller: Caller, task_id: str) -> list[dict[str, Any]]:
-    """The push notification configs of a task, as they were set."""
+    """List the push notification configs of a task, as they were set."""
     read_task(caller, task_id)
     store, topic = caller.means.store, caller.topic
     return [webhook_settings(store, topic, one) | {PUSH_ID: one.webhook_id} for one in pushes_of(caller, task_id)]

@@ -1,7 +1,7 @@
-"""Tasks as A2A clients see them: created by a message, continued by one, followed, listed, cancelled.
+"""Tasks for A2A clients: created by a message, continued by one, followed, listed, cancelled.
 
-Nothing is decided here that other doors do not decide too: these are the use cases of tasks, and what they show is the
-A2A projection of the records.
+Nothing is decided here that other interfaces do not decide too: these are the use cases of tasks, and they show the A2A
+projection of the records.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.subscriptions import Filter
 from redkey.services.use_case import use_case
+from redkey.services.use_cases.message_documents import message_document
 from redkey.services.use_cases.new_task import record
 from redkey.services.use_cases.tasks import read_task
 from redkey.services.use_cases.texts import keep_then, refuse_secrets
@@ -33,12 +34,12 @@ from redkey.shapes.tasks import NewTask
 from redkey.wire.a2a import MESSAGE
 
 __all__ = ["Sent", "Sighted", "Told", "Wanted"]
-# How long a follower waits before it looks whether it may still follow.
+# How long a follower waits before it checks whether it may still follow.
 _LOOK_SECONDS = 15.0
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What a client sent about a task: its message as it is kept, the words in it, and its files."""
+    """What a client sent about a task: its message as it is kept, its text, and its files."""
 
     message: Mapping[str, Any]
     text: str
@@ -52,12 +53,12 @@ def _lens(caller: Caller, shelf: Shelf) -> Lens:
 
 
 def has_queue(caller: Caller, queue_id: str) -> bool:
-    """True when the workspace has a queue of this id."""
+    """True if the workspace has a queue with this id."""
     return queue_id in caller.means.coordinator.peek(caller.topic).queues
 
 
 def _attached(caller: Caller, sent: Sent, queue_id: str) -> tuple[Content, ...]:
-    """The files of a message as content of the workspace. Files that are text are looked through for secrets."""
+    """Store the files of a message as content of the workspace. Text files are searched for secrets."""
     for data in sent.files:
         refuse_secrets(caller, data.decode("utf-8", "replace"), queue_id=queue_id)
     return tuple(content.body(data) for data in sent.files)
@@ -72,7 +73,7 @@ def create_task(
     def reply(outcome: Outcome, place: Place) -> Sighted:
         stream = outcome.records[0].event.stream.stream_id
         own = [one for one in outcome.records if one.event.stream.stream_id == stream]
-        return _lens(caller, place).begin((one.wire, one.sequence, one.timestamp) for one in own)
+        return _lens(caller, place).begin((one.event, one.sequence, one.timestamp) for one in own)
 
     attached = _attached(caller, sent, queue_id)
     return record(caller, queue_id, task, reply, beside={MESSAGE: sent.message}, attached=attached)
@@ -80,13 +81,13 @@ def create_task(
 
 @use_case(tasks.ADD_MESSAGE)
 async def continue_task(caller: Caller, task_id: str, sent: Sent) -> Sighted:
-    """Send a message to a task that has not ended: its answer when it is blocked, else a message to its worker."""
+    """Send a message to a task that has not ended: its answer if it is blocked, else a message to its worker."""
     task = read_task(caller, task_id)
 
     def reply(outcome: Outcome, place: Place) -> Sighted:
         sighted = _lens(caller, place).sight(task_id, outcome.records[-1].sequence)
         if sighted is None:
-            raise AssertionError("a message about no task")
+            raise AssertionError("a message without a task")
         return sighted
 
     attached = _attached(caller, sent, task.queue_id)
@@ -107,14 +108,14 @@ async def continue_task(caller: Caller, task_id: str, sent: Sent) -> Sighted:
                 )
             )
         except Refused as refused:
-            # Another answer came first: what was said is a message then.
+            # Another answer was first: this one becomes a message.
             if refused.code != "not_blocked":
                 raise
     message_id, role = "msg_" + caller.means.ids.ulid(), "agent" if caller.actor.agent_id else "human"
     return await settle(
         keep_then(
             caller,
-            document | {"parts": list(sent.parts)},
+            message_document(message_id, role, sent.parts) | document,
             lambda ref, kept: Pending(AddMessage(task_id, message_id, role, ref), reply, (kept, *attached)),
             queue_id=task.queue_id,
         )
@@ -123,23 +124,23 @@ async def continue_task(caller: Caller, task_id: str, sent: Sent) -> Sighted:
 
 @use_case(tasks.GET_TASK)
 def get_task(caller: Caller, task_id: str, until: int = 0) -> Sighted:
-    """A task as it is now, or as it was after a record of the ledger."""
+    """Return a task as it is now, or as it was after a record of the ledger."""
     read_task(caller, task_id)
     found = _lens(caller, caller.means.store).sight(task_id, until)
     if found is None:
-        raise wrong("cursor_invalid", "/Last-Event-ID", "the task had not begun at this place")
+        raise wrong("cursor_invalid", "/Last-Event-ID", "the task did not exist at this place")
     return found
 
 
 @use_case(tasks.CANCEL_TASK)
 def cancel_task(caller: Caller, task_id: str) -> Pending[Sighted]:
-    """Cancel a task; its holder learns it at the next call."""
+    """Cancel a task; its holder learns it with the next call."""
     read_task(caller, task_id)
 
     def reply(outcome: Outcome, place: Place) -> Sighted:
         sighted = _lens(caller, place).sight(task_id, outcome.records[0].sequence)
         if sighted is None:
-            raise AssertionError("a task that was cancelled before it began")
+            raise AssertionError("a task cancelled before it was created")
         return sighted
 
     return Pending(CancelTask(task_id), reply)
@@ -147,7 +148,7 @@ def cancel_task(caller: Caller, task_id: str) -> Pending[Sighted]:
 
 @use_case(tasks.GET_TASK)
 async def follow_task(caller: Caller, sighted: Sighted, skipped: int = 0) -> AsyncIterator[Told]:
-    """Everything that is sent about a task after it was sighted, until it has ended: each object once, in order.
+    """Yield everything that is sent about a task after a place until it has ended: each object once, in order.
 
     `skipped` objects of the first record were sent before. It ends early when the server stops.
     """
@@ -173,7 +174,9 @@ async def follow_task(caller: Caller, sighted: Sighted, skipped: int = 0) -> Asy
 
 @use_case(tasks.GET_TASK)
 async def list_tasks(caller: Caller, wanted: Wanted, before: int, limit: int) -> tuple[list[Sighted], int, int]:
-    """Tasks of the workspace, newest status first: a page, the place of the next (0: none), and how many there are."""
+    """List tasks of the workspace, newest status first: a page, the place of the next (0: none), and how many there
+    are.
+    """
     means, topic = caller.means, caller.topic
     while a2a_list.is_behind(means.store, topic):
         await means.coordinator.act(topic, lambda unit: a2a_list.catch_up(unit, topic))

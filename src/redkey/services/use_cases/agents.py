@@ -1,4 +1,4 @@
-"""Agents: registered by their cards, listed, changed, deactivated; their heartbeats, and how their claims went."""
+"""Agents: registered by their cards, listed, changed, deactivated; their heartbeats, and results of their claims."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ from redkey.shapes.agents import (
     DeactivatedAgent,
     RegisteredAgent,
 )
-from redkey.shapes.fields import Page, PageQuery, given
+from redkey.shapes.fields import Page, PageQuery, set_fields
 from redkey.shapes.tasks import Advice
+from redkey.wire.canonical import canonical
+from redkey.wire.envelope import wire_of
 from redkey.wire.events import AgentRegistered, AgentUpdated
-from redkey.wire.ids import event_id, parse_stream
+from redkey.wire.ids import event_id, hashed_ulid, parse_stream
 from redkey.wire.names import ROLE_ID, role_id
 
 
@@ -44,7 +46,7 @@ async def register_card(caller: Caller, new: AgentRegistration) -> RegisteredAge
     if new.workspace_id and new.workspace_id != caller.actor.workspace_id:
         raise Refused(404, "workspace_not_found", "There is no such workspace for this key.")
     if caller.is_repeat:
-        # The card may be gone from its place by now; what was recorded of it is not.
+        # The card may be gone from its URL by now; what was recorded of it is not.
         registration = Pending(RegisterAgent("", "", NO_CONTENT), _registered)
     else:
         registration = await _registration(caller, new)
@@ -62,8 +64,10 @@ async def _registration(caller: Caller, new: AgentRegistration) -> Pending[Regis
     else:
         card, url = take_card(caller, new.card), ""
     ref, content = keep_card(caller, card, new.framework, _role_ids(new.eligible_roles), url)
+    # The card gives the agent its id, so the same card is the same agent, even if two callers register it at once.
+    identity = (caller.actor.workspace_id, canonical(card.card).decode(), new.slot)
     command = RegisterAgent(
-        "agt_" + caller.means.ids.ulid(),
+        "agt_" + hashed_ulid("\n".join(identity).encode()),
         card.slug,
         ref,
         card.capabilities,
@@ -81,7 +85,9 @@ def _role_ids(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _registered(outcome: Outcome, place: Place) -> RegisteredAgent:
-    """The reply of a registration: the agent as its records made it, even if it has changed since."""
+    """Return the reply of a registration: the agent as its records made it, even if it has changed since."""
+    if outcome.answer is not None:
+        return _registered_before(place, outcome.answer["agent_id"])
     record, *more = outcome.records
     payload = record.event.payload
     if type(payload) is not AgentRegistered:
@@ -107,8 +113,18 @@ def _registered(outcome: Outcome, place: Place) -> RegisteredAgent:
     )
 
 
+def _registered_before(place: Place, agent_id: str) -> RegisteredAgent:
+    """Return the agent of a card that was registered before, as it is now."""
+    agent = place.world.agents[agent_id]
+    first = place.events(place.topic, agent_id, 0, 1)
+    return RegisteredAgent(
+        **msgspec.structs.asdict(agent_view(agent, place.document(agent.card_sha256))),
+        event_id=event_id(wire_of(first[0].wire).wire_id) if first else "",
+    )
+
+
 def read_agent(caller: Caller, agent_id: str) -> entities.Agent:
-    """The agent with an id; not found when there is none in the workspace."""
+    """Return the agent with an id; not found if the workspace has none."""
     return read_entity(caller, entities.Agent, agent_id)
 
 
@@ -118,7 +134,7 @@ def _show(caller: Caller, agent: entities.Agent, *, whole: bool = False) -> Agen
 
 @use_case(agents.LIST_AGENTS)
 def list_agents(caller: Caller, asked: AgentFilter) -> Page[Agent]:
-    """The agents of the workspace."""
+    """List the agents of the workspace."""
     found: Page[entities.Agent]
     if asked.slug is not None:
         named = caller.means.coordinator.peek(caller.topic).slugs.get(asked.slug)
@@ -136,7 +152,7 @@ def _is_asked_for(agent: entities.Agent, asked: AgentFilter) -> bool:
 
 @use_case(agents.GET_AGENT)
 def get_agent(caller: Caller, agent_id: str) -> Agent:
-    """One agent, with its card."""
+    """Show one agent, with its card."""
     return _show(caller, read_agent(caller, agent_id), whole=True)
 
 
@@ -149,7 +165,7 @@ def patch_agent(caller: Caller, agent_id: str, patch: AgentPatch) -> Pending[Age
     command = UpdateAgent(agent_id, patch.slug, verification=patch.verification or "", active=patch.active)
     contents: tuple[Content, ...] = ()
     document = read_document(caller.means.store, caller.topic, agent.card_sha256) or {}
-    stated = given(patch, "framework")
+    stated = set_fields(patch, "framework")
     if patch.eligible_roles is not None:
         asked = _role_ids(patch.eligible_roles)
         matched = [one["roleId"] for one in document.get("roleMatches", ())]
@@ -179,7 +195,7 @@ def patch_agent(caller: Caller, agent_id: str, patch: AgentPatch) -> Pending[Age
 
 @use_case(agents.HEARTBEAT_AGENT)
 def heartbeat_agent(caller: Caller, agent_id: str, beat: AgentBeat) -> Pending[AgentHeard]:
-    """Tell that the agent is alive; recorded when something changed or it was silent for a while."""
+    """Report that the agent is alive; recorded if something changed or it was silent for a while."""
 
     def reply(outcome: Outcome, place: Place) -> AgentHeard:
         record = outcome.first("agent.heartbeat")
@@ -192,10 +208,10 @@ def heartbeat_agent(caller: Caller, agent_id: str, beat: AgentBeat) -> Pending[A
 
 @use_case(agents.DEACTIVATE_AGENT)
 def deactivate_agent(caller: Caller, agent_id: str) -> Pending[DeactivatedAgent]:
-    """Deactivate an agent: it claims nothing more; what it holds runs out."""
+    """Deactivate an agent: it claims nothing more; its current holds expire."""
 
     def reply(outcome: Outcome, place: Place) -> DeactivatedAgent:
-        happened = event_id(outcome.records[0].event.wire_id)
+        happened = event_id(outcome.records[0].event.wire_id) if outcome.records else ""
         return DeactivatedAgent(agent_id=agent_id, status="deactivated", event_id=happened)
 
     return Pending(DeactivateAgent(agent_id), reply)
@@ -203,7 +219,7 @@ def deactivate_agent(caller: Caller, agent_id: str) -> Pending[DeactivatedAgent]
 
 @use_case(agents.LIST_CLAIM_HISTORY)
 def list_claim_history(caller: Caller, agent_id: str, asked: PageQuery) -> Page[ClaimHistoryItem]:
-    """How an agent's claims went, the newest first: won, missed, rejected."""
+    """List the outcomes of an agent's claims, the newest first: won, missed, rejected."""
     agent = read_agent(caller, agent_id)
     items, following = claim_history(
         caller.means.store, caller.topic, agent.agent_id, sequence_after(asked), asked.limit

@@ -1,9 +1,10 @@
-"""Artifacts on their way in, and the check that what a completion rests on is really there."""
+"""Artifacts as they come in, and the check that the artifacts of a completion really exist."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 from hashlib import sha256 as hash_of
 from typing import Any, Literal
 
@@ -11,10 +12,11 @@ import msgspec
 from msgspec import UNSET
 
 from redkey.commands.claims import AddArtifact
-from redkey.commands.decision import Refused, wrong
+from redkey.commands.decision import Refused, invalid, wrong
 from redkey.errors import Finding, StoreFailed
 from redkey.ledger.content import body as content_body
 from redkey.ledger.ports import Content
+from redkey.ledger.secrets import secret_in
 from redkey.readmodel.view import read_document
 from redkey.reducers.entities import Artifact, Task
 from redkey.services.caller import Caller, Pending
@@ -22,25 +24,30 @@ from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_cases.texts import keep, refuse_secrets
 from redkey.shapes.claims import ArtifactAdded, Completion, NewArtifact
+from redkey.shapes.fields import camel
 from redkey.wire.canonical import canonical
 from redkey.wire.ids import event_id, parse_stream
+from redkey.wire.schema import compile_schema
 
+_SCHEMA = "schemas/agent-wire/v1.1/artifact.schema.json"
+# The characters of a URI, as RFC 3986 defines them.
+_WIRE_URI = re.compile(r"[!#-\[\]-~]{1,200}")
 _JSON, _TEXT, _BYTES = "application/json", "text/plain", "application/octet-stream"
 
 
 class Bytes(msgspec.Struct, frozen=True):
-    """What an artifact consists of: hash, size, media type; the bytes themselves when they came with it."""
+    """The content of an artifact: hash, size, media type; and its bytes if they came with it."""
 
     sha256: str
     size: int
     media_type: str
     content: Content | None = None
-    # They are elsewhere: hash and size are the caller's word.
+    # The bytes are elsewhere: hash and size are what the caller states.
     unverified: bool = False
 
 
 def add(caller: Caller, claim_id: str, body: NewArtifact) -> Pending[ArtifactAdded]:
-    """An artifact of the attempt that a claim holds."""
+    """Return an artifact of the attempt that a claim holds."""
     command, contents = taken_in(caller, claim_id, body)
     return Pending(command, _added, contents)
 
@@ -48,15 +55,35 @@ def add(caller: Caller, claim_id: str, body: NewArtifact) -> Pending[ArtifactAdd
 def taken_in(
     caller: Caller, claim_id: str, body: NewArtifact, under: str = ""
 ) -> tuple[AddArtifact, tuple[Content, ...]]:
-    """Check an artifact on its way in: the command that adds it, and its content. `under` is where it stands."""
+    """Check a new artifact: return the command that adds it, and its content. `under` is its place in the request."""
     made = _bytes(caller, claim_id, body, under)
-    document: dict[str, Any] = {"name": body.name, "mediaType": made.media_type}
+    artifact_id, task = body.artifact_id or "art_" + caller.means.ids.ulid(), held_task(caller, claim_id)
+    before = [one.version for one in (task.artifacts if task is not None else ()) if one.artifact_id == artifact_id]
+    lineage: dict[str, Any] = {
+        "task_id": task.task_id if task is not None else "",
+        "attempt": task.attempt if task is not None else 1,
+    }
+    if body.derived_from:
+        lineage["derived_from"] = list(dict.fromkeys(body.derived_from))
+    # In the form of artifact.schema.json.
+    document: dict[str, Any] = {
+        "artifact_id": artifact_id,
+        "name": body.name,
+        "version": before[0] + 1 if before else 1,
+        "sha256": made.sha256,
+        "bytes": made.size,
+        "media_type": made.media_type,
+        "lineage": lineage,
+        "readiness": body.readiness,
+    }
     if body.uri is not None:
         document["uri"] = body.uri
+    if task is not None:
+        _check(document, under)
     ref, text = keep(caller, document, claim_id=claim_id, under=under)
     command = AddArtifact(
         claim_id,
-        body.artifact_id or "art_" + caller.means.ids.ulid(),
+        artifact_id,
         body.name,
         ref,
         made.sha256,
@@ -65,12 +92,32 @@ def taken_in(
         is_new=body.artifact_id is None,
         derived_from=tuple(dict.fromkeys(body.derived_from)),
         unverified=made.unverified,
+        uri=_wire_uri(body.uri or ""),
+        supersedes=body.supersedes or "",
+        version=document["version"],
+        extensions=caller.extended(body.extensions, under) if under else None,
     )
     return command, (text, made.content) if made.content is not None else (text,)
 
 
+def _check(document: dict[str, Any], under: str) -> None:
+    """Refuse what the schema of artifacts refuses, with the field names of the API."""
+    findings = compile_schema(_SCHEMA).findings(document)
+    if findings:
+        raise invalid([Finding(one.code, under + camel(one.pointer), one.message) for one in findings])
+
+
+def _wire_uri(uri: str) -> str:
+    """Return the URI for the wire if it may be there; any other is only in the artifact's document. A wire cannot be
+    erased.
+    """
+    return uri if _WIRE_URI.fullmatch(uri) and secret_in(uri) is None else ""
+
+
 def from_output(caller: Caller, claim_id: str, done: Completion) -> list[NewArtifact]:
-    """The artifacts that fields of `output` stand for: of required outputs that have none and do not come beside it."""
+    """Return the artifacts that fields of `output` provide: of required outputs that have none and are not sent
+    separately.
+    """
     task, fields = held_task(caller, claim_id), done.output
     if task is None or not isinstance(fields, dict):
         return []
@@ -83,7 +130,7 @@ def from_output(caller: Caller, claim_id: str, done: Completion) -> list[NewArti
 def _added(outcome: Outcome, place: Place) -> ArtifactAdded:
     record = outcome.first("artifact.ready")
     if record is None:
-        raise AssertionError("an artifact that nothing tells of")
+        raise AssertionError("an artifact without a record")
     wire, payload = record.wire, record.wire["payload"]
     return ArtifactAdded(
         artifact_id=payload["artifact_id"],
@@ -108,7 +155,7 @@ def _bytes(caller: Caller, claim_id: str, body: NewArtifact, under: str) -> Byte
         )
     if body.uri is not None and body.bytes is None:
         raise wrong("artifact_size_missing", f"{under}/bytes", "an artifact elsewhere says how many bytes it has")
-    # Its facts alone: the body may be a gigabyte.
+    # Only its size is read: the body may be a gigabyte.
     facts = caller.means.store.content_facts(caller.topic, body.sha256)
     if facts is None and body.bytes is not None and body.uri is not None:
         return Bytes(body.sha256, body.bytes, body.media_type or _BYTES, unverified=True)
@@ -127,7 +174,7 @@ def _inline(caller: Caller, claim_id: str, body: NewArtifact, under: str) -> Byt
             raise wrong(
                 "base64_invalid", f"{under}/contentBase64", "this is not base64 (RFC 4648, with padding)"
             ) from None
-        # Bytes that are text are looked through like text.
+        # Bytes that are text are searched for secrets like text.
         refuse_secrets(caller, {"contentBase64": data.decode("utf-8", "replace")}, claim_id=claim_id, under=under)
         media = _BYTES
     else:
@@ -143,19 +190,19 @@ def _inline(caller: Caller, claim_id: str, body: NewArtifact, under: str) -> Byt
 
 
 def ready_artifacts(caller: Caller, claim_id: str) -> list[Artifact]:
-    """The artifacts that a completion of this claim would rest on."""
+    """Return the artifacts that a completion of this claim would include."""
     task = held_task(caller, claim_id)
     return [artifact for artifact in task.artifacts if artifact.readiness != "draft"] if task is not None else []
 
 
 def held_task(caller: Caller, claim_id: str) -> Task | None:
-    """The task that a claim holds, or held until its lease expired."""
+    """Return the task that a claim holds, or held until its lease expired."""
     world = caller.means.coordinator.peek(caller.topic)
     return world.tasks.get(world.claims.get(claim_id, "") or world.expired.get(claim_id, ""))
 
 
 async def check_artifacts(caller: Caller, claim_id: str) -> tuple[str, ...]:
-    """Refuse to complete on artifacts whose bytes are gone or damaged: the mechanical part of the verification.
+    """Refuse a completion if bytes of its artifacts are missing or damaged: the mechanical part of the verification.
 
     Returns the ids of artifacts whose bytes are elsewhere though their wires do not say so: those are older than the
     mark `unverified`.
@@ -181,7 +228,7 @@ def _look(caller: Caller, artifact: Artifact) -> Literal["here", "elsewhere", "m
         if store.content_facts(topic, artifact.sha256) is None:
             said = read_document(store, topic, artifact.document_sha256) or {}
             return "elsewhere" if "uri" in said else "missing"
-        # Piece by piece: the chunks are checked against the hash, and never held in memory together.
+        # In pieces: the chunks are checked against the hash, and never held in memory together.
         for _ in store.content_chunks(topic, artifact.sha256):
             pass
         return "here"

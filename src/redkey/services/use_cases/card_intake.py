@@ -1,4 +1,4 @@
-"""Cards on their way in: fetched when a URL is given, read, checked against the pinned keys, made a document."""
+"""Cards as they come in: fetched if a URL is given, read, checked against the pinned keys, made a document."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from redkey.services.use_cases.texts import keep, refuse_secrets
 from redkey.wire.events import Ref
 from redkey.wire.lint import Registry
 
-# Where a card is in the body of a request; a fetched one is reported as if it had been sent.
+# Where a card is in the body of a request; faults of a fetched one are reported at the same place.
 _HERE = "/agentCard"
 
 
 async def fetch_card(caller: Caller, url: str) -> tuple[TakenIn, str]:
-    """The card at a URL, and where it was found; refused when the URL may not be called, or there is no card."""
+    """Fetch the card at a URL; return it and its URL. Refused if the URL may not be called, or there is no card."""
     settings = caller.means.config.cards
     policy = FetchPolicy(private=settings.allow_private, ports=frozenset({443, *settings.ports}))
     try:
@@ -35,7 +35,7 @@ async def fetch_card(caller: Caller, url: str) -> tuple[TakenIn, str]:
 
 
 def take_card(caller: Caller, value: object) -> TakenIn:
-    """A card as the registry keeps it; everything wrong with it is reported at its place in the request."""
+    """Read a card as the registry stores it; report everything wrong with it at its place in the request."""
     refuse_secrets(caller, value, under=_HERE)
     world = caller.means.coordinator.peek(caller.topic)
     # The agents and roles that a card of this workspace may name.
@@ -56,7 +56,7 @@ def _pinned(paths: tuple[str, ...]) -> PinnedKeys:
 def keep_card(
     caller: Caller, card: TakenIn, framework: str, eligible_roles: tuple[str, ...], url: str = ""
 ) -> tuple[Ref, Content]:
-    """A card as the document of its agent, with what else the registration says, and the roles that fit it."""
+    """Turn a card into the document of its agent, with what else the registration says, and the roles that fit it."""
     able = set(card.capabilities)
     roles = caller.means.coordinator.peek(caller.topic).roles
     matches = {key: role.capabilities for key, role in roles.items() if role.capabilities}

@@ -1,6 +1,6 @@
-"""Claims: how agents get tasks. Exactly one wins each; every other learns at once that it lost, and to whom.
+"""Claims: how agents get tasks. Exactly one wins each task; every other one learns at once that it lost, and to whom.
 
-What a holder does with its task is `holds`'s.
+What a holder does with its task is `holds`.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ def claim_task(caller: Caller, task_id: str, asked: ClaimRequest) -> Pending[Cla
 
 
 def _lease(asked: int | None) -> int:
-    """The lease to ask for; 0 leaves it to the task, and what is below 1 second can only be rejected."""
+    """Return the lease to ask for; 0 leaves it to the task, and a lease below 1 second can only be rejected."""
     return 0 if asked is None else asked if asked > 0 else -1
 
 
 def _claim(place: Place, claim_id: str) -> Settled:
-    """The record by which a claim was won: the first on a task's stream that speaks of it."""
+    """Return the record by which a claim was won: the first on a task's stream that names it."""
     for record in place.events(place.topic, claim_id, limit=8):
         found = settled(record)
         if type(found.event.payload) is TaskClaimed:
             return found
-    raise AssertionError("a claim that nothing tells of")
+    raise AssertionError("a claim without a record")
 
 
 def _one(outcome: Outcome, place: Place, *, with_task: bool) -> ClaimOutcome:
-    """The reply of one attempt, from the record that settles it."""
+    """Return the reply of one attempt, from the record that decides it."""
     for one in outcome.records:
         payload = one.event.payload
         if type(payload) is TaskClaimed:
@@ -71,13 +71,13 @@ def _one(outcome: Outcome, place: Place, *, with_task: bool) -> ClaimOutcome:
             return replies.missed(one.event, payload, place.task(payload.task_id).queue_id)
         if type(payload) is TaskClaimRejected:
             return replies.rejected(one.event, payload, place.task(payload.task_id).queue_id)
-    raise AssertionError("an attempt that nothing settles")
+    raise AssertionError("an attempt without a decision")
 
 
 def _won(one: Settled, outcome: Outcome, place: Place, *, with_task: bool) -> Claimed:
     payload = one.event.payload
     if type(payload) is not TaskClaimed:
-        raise AssertionError("a claim that is none")
+        raise AssertionError("a claim that was not recorded")
     if with_task:
         task = _assignment(one.event, payload.claim_id, place, repeated=outcome.repeated)
         return replies.claimed(one.event, payload, task)
@@ -120,7 +120,7 @@ def claim_next(caller: Caller, queue: str, asked: ClaimNextRequest) -> Pending[C
 
 
 def next_reply(outcome: Outcome, place: Place, command: ClaimNext, *, many: bool = False) -> ClaimNextOutcome:
-    """The reply of a claim for the next task, or of one that came with the end of a hold."""
+    """Return the reply of a claim for the next task, or of one that came with the end of a hold."""
     if outcome.answer is not None:
         if not outcome.answer.get("reason"):
             return replies.no_tasks(command.agent_id, command.queue_id)

@@ -1,4 +1,4 @@
-"""Content by its hash: streamed in, streamed out, erased. The ledger names it and never holds it."""
+"""Content by its hash: uploaded, downloaded, erased. The ledger has its hash and never its bytes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from redkey.shapes import content
 from redkey.shapes.content import ErasedContent, KeptContent, PutQuery
 from redkey.wire.events import ContentErased
 
-# Chunks of this size together are written by a thread: one hop for each would cost more than the write.
+# Chunks are collected up to this size and written by a thread: a thread call for each would cost more than the write.
 _HANDED_OVER = 1024 * 1024
 
 
 class ContentBody(msgspec.Struct, frozen=True):
-    """A body: how large it is, and its pieces, which are read as they are asked for. Ask in a thread."""
+    """A body: its size, and its pieces, which are read one by one. Read them in a thread."""
 
     size: int
     pieces: Iterator[bytes]

@@ -42,6 +42,7 @@ from redkey.shapes import definitions
 from redkey.shapes.definitions import (
     Definition,
     DefinitionQuery,
+    DefinitionsQuery,
     DefinitionSummary,
     Draft,
     DraftChange,
@@ -55,12 +56,12 @@ from redkey.shapes.definitions import (
     Validation,
     Version,
 )
-from redkey.shapes.fields import Page, PageQuery
+from redkey.shapes.fields import Page
 from redkey.wire.envelope import AnyWire, wire_of
 from redkey.wire.events import DefinitionPublished
 from redkey.wire.ids import event_id
 
-# So many published versions are listed with a definition, the last ones.
+# How many published versions are listed with a definition, the last ones.
 _VERSIONS_SHOWN = 100
 
 
@@ -96,15 +97,13 @@ async def change_definition(caller: Caller, definition_id: str, change: DraftCha
     await refuse_secrets_beside(caller, change.plan, under="/plan")
 
     def merged() -> tuple[StoredDraft, msgspec.Raw]:
-        before = live_draft(caller.means.store, caller.topic, definition_id, change.revision or 0)
+        before = live_draft(caller.means.store, caller.topic, definition_id, change.revision)
         return before, encoded(merge_patch(draft_plan(before), change.plan))
 
-    while True:
-        # A plan may be large, so it is merged in a thread. After another change it is merged again.
-        before, plan = await caller.in_thread(merged)
-        draft = await caller.act(partial(change_draft, topic=caller.topic, before=before, plan=plan))
-        if draft is not None:
-            return await _shown(caller, draft)
+    # A plan may be large, so it is merged in a thread.
+    before, plan = await caller.in_thread(merged)
+    draft = await caller.act(partial(change_draft, topic=caller.topic, before=before, plan=plan))
+    return await _shown(caller, draft)
 
 
 @use_case(definitions.CREATE_VERSION)
@@ -129,14 +128,16 @@ async def _shown(caller: Caller, draft: StoredDraft) -> Draft:
     )
 
 
-# Looking.
+# Reading.
 
 
 @use_case(definitions.LIST_DEFINITIONS)
-def list_definitions(caller: Caller, asked: PageQuery) -> Page[DefinitionSummary]:
-    """The definitions of the workspace, by id."""
+def list_definitions(caller: Caller, asked: DefinitionsQuery) -> Page[DefinitionSummary]:
+    """List the definitions of the workspace, by id."""
     keys = definition_ids(caller.means.store, caller.topic, asked.after, asked.limit)
-    return Page(tuple(_summary(caller, key) for key in keys), keys[-1] if len(keys) == asked.limit else None)
+    found = (_summary(caller, key) for key in keys)
+    items = tuple(one for one in found if asked.state in (None, one.state))
+    return Page(items, keys[-1] if len(keys) == asked.limit else None)
 
 
 def _summary(caller: Caller, definition_id: str) -> DefinitionSummary:
@@ -147,7 +148,7 @@ def _summary(caller: Caller, definition_id: str) -> DefinitionSummary:
 
 @use_case(definitions.GET_DEFINITION)
 async def get_definition(caller: Caller, definition_id: str, asked: DefinitionQuery) -> Definition:
-    """One definition with its versions and a plan."""
+    """Show one definition with its versions and a plan."""
     draft, definition = _both(caller, definition_id)
     if draft is None and definition is None:
         raise not_found("definition")
@@ -194,7 +195,7 @@ def _name(plan: Plan | None) -> str:
 def _plan(
     caller: Caller, draft: StoredDraft | None, definition: entities.Definition | None, version: int | None
 ) -> Plan | None:
-    """The plan of a version, of the draft when none is named, else of the last version; None when it was erased."""
+    """Return the plan of a version; without one, of the draft, else of the last version. None if it was erased."""
     store, topic = caller.means.store, caller.topic
     if draft is not None and version in (None, draft.version):
         return draft_plan(draft)
@@ -244,7 +245,9 @@ async def publish_definition(caller: Caller, definition_id: str) -> Published:
 async def _published(
     caller: Caller, command: PublishDefinition, contents: tuple[Content, ...] = (), found: Verdict | None = None
 ) -> Published:
-    """Publish, and tell which version it is. `found` is the verdict on the plan; a repeated request gets it anew."""
+    """Publish, and return which version it is. `found` is the verdict on the plan; a repeated request validates it
+    again.
+    """
 
     def reply(outcome: Outcome, place: Place) -> tuple[AnyWire, DefinitionPublished, Plan]:
         event = outcome.records[0].event

@@ -28,7 +28,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)?", re.ASC
 
 @use_case(events.QUERY_LEDGER)
 async def query_ledger(caller: Caller, asked: LedgerQuery) -> Page[Event]:
-    """Events by type, by what they speak of, by time. A page may be short of its limit and still have a next."""
+    """List events by type, subject and time. A page may be shorter than its limit and still have a next."""
     question = Question(
         task_id=asked.task_id,
         claim_id=asked.claim_id,
@@ -43,7 +43,7 @@ async def query_ledger(caller: Caller, asked: LedgerQuery) -> Page[Event]:
 
 @use_case(events.GET_EVENT)
 def get_event(caller: Caller, event_id: str) -> Event:
-    """One event."""
+    """Show one event."""
     record = caller.means.store.find(caller.topic, wire_id_of(event_id)) if event_id.startswith("evt_") else None
     if record is None:
         raise not_found("event")
@@ -52,7 +52,7 @@ def get_event(caller: Caller, event_id: str) -> Event:
 
 @use_case(events.TASK_EVENTS)
 async def task_events(caller: Caller, task_id: str, asked: EventQuery) -> Page[Event]:
-    """What happened to a task, with the attempts to claim it."""
+    """List what happened to a task, with the attempts to claim it."""
     if caller.means.store.row(caller.topic, "task", task_id) is None:
         raise not_found("task")
     return await event_page(caller, Question(task_id=task_id), asked)
@@ -60,7 +60,7 @@ async def task_events(caller: Caller, task_id: str, asked: EventQuery) -> Page[E
 
 @use_case(events.CLAIM_EVENTS)
 async def claim_events(caller: Caller, claim_id: str, asked: EventQuery) -> Page[Event]:
-    """What happened to a claim."""
+    """List what happened to a claim."""
     if not claim_id.startswith("clm_") or not caller.means.store.events(caller.topic, claim_id, limit=1):
         raise not_found("claim")
     return await event_page(caller, Question(claim_id=claim_id), asked)
@@ -68,28 +68,28 @@ async def claim_events(caller: Caller, claim_id: str, asked: EventQuery) -> Page
 
 @use_case(events.AGENT_EVENTS)
 async def agent_events(caller: Caller, agent_id: str, asked: EventQuery) -> Page[Event]:
-    """What an agent did and what happened to it."""
+    """List what an agent did and what happened to it."""
     _check_agent(caller, agent_id)
     return await event_page(caller, Question(agent_id=agent_id), asked)
 
 
 @use_case(events.AGENT_EVENTS)
 def follow_agent(caller: Caller, agent_id: str, asked: EventQuery, after: int | None) -> Following:
-    """What an agent does and what happens to it, live: after a place, else after the query's cursor."""
+    """Follow what an agent does and what happens to it: after a place, else after the query's cursor."""
     _check_agent(caller, agent_id)
     return follow_page(caller, Filter(agent_id=agent_id), asked, after)
 
 
 @use_case(events.WORKFLOW_EVENTS)
 async def workflow_events(caller: Caller, workflow_id: str, asked: EventQuery) -> Page[Event]:
-    """What happened in a run."""
+    """List what happened in a run."""
     _check_workflow(caller, workflow_id)
     return await event_page(caller, Question(workflow_id=workflow_id), asked)
 
 
 @use_case(events.WORKFLOW_EVENTS)
 def follow_workflow(caller: Caller, workflow_id: str, asked: EventQuery, after: int | None) -> Following:
-    """What happens in a run, live: after a place, else after the query's cursor."""
+    """Follow what happens in a run: after a place, else after the query's cursor."""
     _check_workflow(caller, workflow_id)
     return follow_page(caller, Filter(workflow_id=workflow_id), asked, after)
 
@@ -98,7 +98,7 @@ def follow_workflow(caller: Caller, workflow_id: str, asked: EventQuery, after: 
 def stream(caller: Caller, asked: StreamQuery) -> Following:
     """Follow the events of the workspace."""
     wanted = Filter(
-        types=event_types(asked.types, "types"),
+        types=event_types(asked.type, "type") | event_types(asked.types, "types"),
         agent_id=asked.agent_id,
         workflow_id=asked.workflow_id,
         queue_id=queue_name(asked.queue_id),
@@ -107,7 +107,7 @@ def stream(caller: Caller, asked: StreamQuery) -> Following:
 
 
 async def event_page(caller: Caller, question: Question, asked: EventQuery) -> Page[Event]:
-    """The page of events that a query asks for, of the types that it names."""
+    """Return the page of events that a query asks for, of the types that it names."""
     store, cost = caller.means.store, caller.means.config.limits.query_records
     after = sequence_after(asked) if asked.after else None
     types = event_types(asked.type, "type")
@@ -117,7 +117,7 @@ async def event_page(caller: Caller, question: Question, asked: EventQuery) -> P
 
 
 def follow_page(caller: Caller, wanted: Filter, asked: EventQuery, after: int | None) -> Following:
-    """What a page of events would list, live: after a place, else after the query's cursor, else from now on."""
+    """Follow what a page of events would list: after a place, else after the query's cursor, else from now on."""
     wanted = msgspec.structs.replace(wanted, types=event_types(asked.type, "type"))
     if after is None and asked.after:
         after = sequence_after(asked)
@@ -125,7 +125,7 @@ def follow_page(caller: Caller, wanted: Filter, asked: EventQuery, after: int | 
 
 
 def event_types(text: str, name: str) -> frozenset[str]:
-    """Event types with commas between them; every unknown one is named."""
+    """Parse event types separated by commas; report every unknown one."""
     types = frozenset(part.strip() for part in text.split(",")) if text else frozenset()
     unknown = sorted(types - catalogue().keys())
     if unknown:
@@ -134,7 +134,7 @@ def event_types(text: str, name: str) -> frozenset[str]:
 
 
 def queue_name(text: str) -> str:
-    """A queue as wires name it: `podcast`, `queues.podcast` and `queue_podcast` are one."""
+    """Return a queue's id as wires have it: `podcast`, `queues.podcast` and `queue_podcast` are the same."""
     if not text or text.startswith("queue_"):
         return text
     return "queue_" + text.removeprefix("queues.")
@@ -151,7 +151,7 @@ def _check_workflow(caller: Caller, workflow_id: str) -> None:
 
 
 def _time(text: str, name: str) -> int:
-    """Nanoseconds of a UTC time, or of the beginning of a day; 0 when none is given."""
+    """Return a UTC time, or the beginning of a day, in nanoseconds; 0 if none is given."""
     if not text:
         return 0
     try:
@@ -159,5 +159,5 @@ def _time(text: str, name: str) -> int:
             raise ValueError(text)
         return parse_time(f"{text}T00:00:00Z" if len(text) == 10 else text)
     except (ValueError, OverflowError):
-        text = "a time is as in 2026-05-07T18:15:00Z, or a day as in 2026-05-07"
+        text = "expected a time such as 2026-05-07T18:15:00Z, or a day such as 2026-05-07"
         raise invalid([Finding("parameter_invalid", f"/{name}", text)]) from None

@@ -31,13 +31,13 @@ Verdict = Literal["approved", "rejected"]
 
 @use_case(gates.LIST_GATES)
 def list_gates(caller: Caller, asked: GateQuery) -> Page[Gate]:
-    """Gates, the oldest first."""
+    """List gates, the oldest first."""
     return page_by_place(caller, "gate", asked.state, asked, lambda gate: _show(caller, gate))
 
 
 @use_case(gates.GET_GATE)
 def get_gate(caller: Caller, gate_id: str) -> Gate:
-    """One gate."""
+    """Show one gate."""
     return _show(caller, read_entity(caller, entities.Gate, gate_id))
 
 
@@ -51,13 +51,13 @@ def _show(caller: Caller, gate: entities.Gate) -> Gate:
 
 @use_case(gates.APPROVE_GATE)
 def approve_gate(caller: Caller, gate_id: str, said: Approval) -> Pending[GateDecided]:
-    """Approve what was done: what depends on it goes on."""
+    """Approve the work: tasks that depend on it continue."""
     return _give_verdict(caller, gate_id, said.note, "approved")
 
 
 @use_case(gates.REJECT_GATE)
 def reject_gate(caller: Caller, gate_id: str, said: Rejection) -> Pending[GateDecided]:
-    """Send back what was done: another attempt gets the note, while there are attempts."""
+    """Reject the work: another attempt gets the note, while there are attempts left."""
     return _give_verdict(caller, gate_id, said.note, "rejected")
 
 
@@ -69,12 +69,12 @@ def approve_plan_task(caller: Caller, workflow_id: str, plan_task: str, said: Ap
 
 @use_case(gates.REJECT_PLAN_TASK)
 def reject_plan_task(caller: Caller, workflow_id: str, plan_task: str, said: Rejection) -> Pending[GateDecided]:
-    """Send back a task of a run, named by its id in the plan."""
+    """Reject a task of a run, named by its id in the plan."""
     return _give_verdict(caller, _gate_of(caller, workflow_id, plan_task), said.note, "rejected")
 
 
 def _gate_of(caller: Caller, workflow_id: str, plan_task: str) -> str:
-    """The gate of a task of a run: the open one, or the last that was decided."""
+    """Return the gate of a task of a run: the open one, or the last that was decided."""
     store, topic = caller.means.store, caller.topic
     task_id = plan_task_id(read_workflow(caller, workflow_id).workflow_id, plan_task)
     row = store.row(topic, "task", task_id)

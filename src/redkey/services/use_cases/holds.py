@@ -1,6 +1,6 @@
 """Holds: everything that the holder of a task does with it until its claim ends.
 
-How a task is got is `claims`'s; the fence that every act must pass is `redkey.commands.holds`.
+How an agent gets a task is `claims`; the fence that every act must pass is `redkey.commands.holds`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from redkey.shapes.claims import (
     NewUsage,
     ProgressReported,
 )
-from redkey.shapes.fields import given
+from redkey.shapes.fields import set_fields
 from redkey.wire.events import (
     GateOpened,
     Ref,
@@ -86,12 +86,12 @@ def _changed(outcome: Outcome, place: Place) -> ClaimChanged:
         payload = one.event.payload
         if isinstance(payload, replies.Held):
             return replies.changed(one.event, payload)
-    raise AssertionError("an act of a holder that nothing tells of")
+    raise AssertionError("an act of a holder without a record")
 
 
 @use_case(claims.START_CLAIM)
 def start_claim(caller: Caller, claim_id: str) -> Pending[ClaimChanged]:
-    """Say that the work has begun."""
+    """Report that the work has begun."""
     return Pending(StartClaim(claim_id), _changed)
 
 
@@ -120,8 +120,8 @@ def _heard(outcome: Outcome, place: Place) -> Heartbeat:
 
 @use_case(claims.BLOCK_CLAIM)
 def block_claim(caller: Caller, claim_id: str, report: BlockReport) -> Pending[ClaimChanged]:
-    """Say that the work cannot go on, and let those know who can lift the block."""
-    ref, content = keep(caller, given(report, "reason", "suggested_resolution"), claim_id=claim_id)
+    """Report that the work cannot continue, and notify those who can remove the block."""
+    ref, content = keep(caller, set_fields(report, "reason", "suggested_resolution"), claim_id=claim_id)
     command = BlockClaim(claim_id, report.blocker_type, ref, tuple(dict.fromkeys(report.depends_on)))
     return Pending(command, _changed, (content,))
 
@@ -130,7 +130,7 @@ def block_claim(caller: Caller, claim_id: str, report: BlockReport) -> Pending[C
 def plan_claim(
     caller: Caller, claim_id: str, plan: HolderPlan
 ) -> Pending[ClaimChanged] | Coroutine[Any, Any, Pending[ClaimChanged]]:
-    """Tell how the holder means to go about it."""
+    """Describe how the holder will do the task."""
 
     def then(ref: Ref, content: Content) -> Pending[ClaimChanged]:
         return Pending(PlanClaim(claim_id, ref), _changed, (content,))
@@ -146,7 +146,7 @@ def report_usage(caller: Caller, claim_id: str, report: NewUsage) -> Pending[Cla
     def reply(outcome: Outcome, place: Place) -> ClaimSpending:
         world, told = place.world, outcome.answer
         if told is None:
-            # Told by its records: the claim may have ended since.
+            # The reply follows from its records: the claim may have ended since.
             first = outcome.records[0].event
             told = {"task_id": replies.subject(first), "agent_id": acting_agent(first)}
         task = place.task(told["task_id"])
@@ -165,7 +165,7 @@ def report_usage(caller: Caller, claim_id: str, report: NewUsage) -> Pending[Cla
 
 @use_case(claims.REPORT_PROGRESS)
 def report_progress(caller: Caller, claim_id: str, report: NewProgress) -> Pending[ProgressReported]:
-    """Say how far the work has come; a claim has one record each second at most."""
+    """Report how far the work is; a claim has one such record each second at most."""
     if not report.text.strip() and report.percent is None:
         raise wrong("progress_empty", "/text", "say a text, a percentage, or both")
     ref: Ref | None = None
@@ -225,7 +225,7 @@ def _ending(
 async def _complete(
     caller: Caller, claim_id: str, done: Completion, under: str = "", part: str = ""
 ) -> Pending[ClaimEnded]:
-    """A completion whose artifacts are checked first: reading them takes time."""
+    """Complete after the artifacts are checked: reading them takes time."""
     unseen = await check_artifacts(caller, claim_id)
     pending = _completion(caller, claim_id, done, under, part, unseen)
     return pending if isinstance(pending, Pending) else await pending
@@ -256,14 +256,21 @@ def _completion(
             unseen=unseen,
         )
         brought = (*contents, *(content for _, more in (*added, *outputs) for content in more))
-        return Pending(command, lambda outcome, place: _ended(outcome, place, following), brought, part=part)
+        extensions = caller.extended(done.extensions, under) if part else None
+        return Pending(
+            command,
+            lambda outcome, place: _ended(outcome, place, following),
+            brought,
+            part=part,
+            extensions=extensions,
+        )
 
-    said = given(done, "output", "summary", "notes")
+    said = set_fields(done, "output", "summary", "notes")
     return keep_then(caller, said, then, claim_id=claim_id, under=under) if said else then(None)
 
 
 def _following(caller: Caller, claim_id: str, asked: claims.ClaimNext | None) -> ClaimNext | None:
-    """The claim that is asked for with the end of a hold: for the agent that holds."""
+    """Return the claim that is requested with the end of a hold: for the agent that holds."""
     if asked is None:
         return None
     task = held_task(caller, claim_id)
@@ -277,11 +284,11 @@ def _ended(outcome: Outcome, place: Place, following: ClaimNext | None) -> Claim
         if isinstance(payload, TaskComplete | TaskFailed):
             after = _after(outcome, place, following, payload.agent_id or "")
             return replies.ended(one.event, payload, _gate(outcome), after)
-    raise AssertionError("an end that nothing tells of")
+    raise AssertionError("an end of a hold without a record")
 
 
 def _gate(outcome: Outcome) -> str:
-    """The gate that the completion opened; empty when there is none."""
+    """Return the gate that the completion opened; empty if there is none."""
     for one in outcome.records:
         payload = one.event.payload
         if type(payload) is GateOpened:
@@ -292,7 +299,7 @@ def _gate(outcome: Outcome) -> str:
 def _after(outcome: Outcome, place: Place, asked: ClaimNext | None, agent_id: str) -> ClaimNextOutcome | None:
     if asked is None:
         return None
-    # An answer that nothing records is not remembered, so a repeated request could not tell it from another.
+    # A reply that is not recorded is not remembered, so a repeat could not be distinguished from a new request.
     if outcome.next is None or outcome.next.answer is not None:
         return replies.no_tasks(agent_id, asked.queue_id)
     return next_reply(outcome.next, place, asked)
@@ -300,7 +307,7 @@ def _after(outcome: Outcome, place: Place, asked: ClaimNext | None, agent_id: st
 
 @use_case(claims.FAIL_CLAIM)
 def fail_claim(caller: Caller, claim_id: str, report: FailureReport) -> Pending[ClaimEnded]:
-    """Say that a task could not be done; another attempt follows when its policy has one left."""
+    """Report that a task could not be done; another attempt follows if its policy has one left."""
     ref, content = keep(caller, {"reason": report.reason}, claim_id=claim_id)
     following = _following(caller, claim_id, report.claim_next)
     command = FailClaim(claim_id, report.kind, ref, following)

@@ -17,7 +17,7 @@ from redkey.services.use_case import use_case
 from redkey.services.use_cases.pages import cursor_of, place_after
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import inbox
-from redkey.shapes.fields import Page, given
+from redkey.shapes.fields import Page, set_fields
 from redkey.shapes.inbox import (
     AgentInboxFilter,
     InboxFilter,
@@ -36,7 +36,7 @@ HUMANS = "human"
 
 @use_case(inbox.SEND_MESSAGE)
 def send_message(caller: Caller, new: NewInboxMessage, *, message_id: str = "") -> Pending[SentMessages]:
-    """Send a message. A door that knows the message by an id of its own derives `message_id` from it.
+    """Send a message. An interface with a message id of its own derives `message_id` from it.
 
     Such a message is sent once: a second time it is refused as `message_exists`.
     """
@@ -46,7 +46,7 @@ def send_message(caller: Caller, new: NewInboxMessage, *, message_id: str = "") 
     to = recipient(caller, name, "/to" if new.to else "/toAgent")
     if new.ref_task_id is not None and caller.means.store.row(caller.topic, "task", new.ref_task_id) is None:
         raise wrong("unknown_task", "/refTaskId", "there is no such task in this workspace")
-    ref, content = keep(caller, given(new, "subject", "body"))
+    ref, content = keep(caller, set_fields(new, "subject", "body"))
     command = SendMessage(
         message_id or "msg_" + caller.means.ids.ulid(),
         to,
@@ -74,9 +74,9 @@ def _sent(outcome: Outcome, place: Place) -> SentMessages:
 
 
 def recipient(caller: Caller, name: str, pointer: str = "/to", *, or_humans: bool = False) -> str:
-    """Who is meant by a name: `human`, `agent:ID` (by id or slug) or `role:ID`.
+    """Return the recipient for a name: `human`, `agent:ID` (by id or slug) or `role:ID`.
 
-    A name that the workspace does not know is refused at its place in the request, or means the humans.
+    An unknown name is refused at its place in the request, or means the humans.
     """
     if name == HUMANS:
         return name
@@ -95,7 +95,7 @@ def recipient(caller: Caller, name: str, pointer: str = "/to", *, or_humans: boo
 
 @use_case(inbox.LIST_INBOX)
 def list_inbox(caller: Caller, asked: InboxFilter) -> Page[InboxMessage]:
-    """The messages to the humans, or to one agent; an agent key sees its own only."""
+    """List the messages to the humans, or to one agent; an agent key sees its own only."""
     own = caller.actor.agent_id
     if asked.to is None:
         return _box(caller, f"agent:{own}" if own else HUMANS, asked)
@@ -109,7 +109,7 @@ def list_inbox(caller: Caller, asked: InboxFilter) -> Page[InboxMessage]:
 
 @use_case(inbox.LIST_AGENT_INBOX)
 def list_agent_inbox(caller: Caller, agent_id: str, asked: AgentInboxFilter) -> Page[InboxMessage]:
-    """The messages to an agent."""
+    """List the messages to an agent."""
     own = caller.actor.agent_id
     if caller.means.store.row(caller.topic, "agent", agent_id) is None or (own and own != agent_id):
         raise not_found("agent")
@@ -117,7 +117,7 @@ def list_agent_inbox(caller: Caller, agent_id: str, asked: AgentInboxFilter) -> 
 
 
 def _box(caller: Caller, to: str, asked: InboxFilter | AgentInboxFilter) -> Page[InboxMessage]:
-    """A page of one inbox; read and unread messages are two lists of one order."""
+    """Return a page of one inbox; read and unread messages are two lists in one order."""
     store, topic, after = caller.means.store, caller.topic, place_after(asked)
     rows: list[Row] = []
     for read in (False,) if asked.unread else (False, True):
@@ -129,7 +129,7 @@ def _box(caller: Caller, to: str, asked: InboxFilter | AgentInboxFilter) -> Page
 
 
 def _show(caller: Caller, message: entities.Message) -> InboxMessage:
-    """A message with its text. One that points at a task's own document says what the task asks."""
+    """Show a message with its text. One that points at a task's own document shows the text of the task."""
     store, topic = caller.means.store, caller.topic
     row = store.row(topic, "task", message.ref_task_id) if message.ref_task_id else None
     if row is not None and entity(row).content_sha256 == message.body_sha256:

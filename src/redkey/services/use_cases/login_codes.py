@@ -1,4 +1,4 @@
-"""Login codes: made for the holder of a key, and exchanged once for a token."""
+"""Login codes: created for the holder of a key, and exchanged once for a token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NANOSECONDS = 1_000_000_000
 
 @use_case(login_codes.CREATE_LOGIN_CODE)
 def create_login_code(caller: Caller) -> LoginCode:
-    """Make a link that opens the Studio with the rights of the caller's key."""
+    """Create a link that opens the Studio with the rights of the caller's key."""
     if caller.principal.expires_at:
         # A link made with a token would outlive it.
         raise Refused(403, "key_required", "A login link is made with an API key, not with a token.")
@@ -32,7 +32,7 @@ def create_login_code(caller: Caller) -> LoginCode:
 
 @use_case(login_codes.EXCHANGE_LOGIN_CODE)
 def exchange_login_code(caller: Caller, asked: LoginCodeExchange) -> LoginToken:
-    """Give a token for a code. The door counts those that fail."""
+    """Exchange a code for a token. The interface counts failures."""
     found = caller.means.login_codes.take(asked.code)
     holder = caller.means.keys.holder(found[0]) if found is not None else None
     if found is None or holder is None or holder.actor.key_id != found[1]:

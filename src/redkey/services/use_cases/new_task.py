@@ -1,4 +1,4 @@
-"""A task on its way in: its body, what of it is text, what reducers decide by, and the command it becomes."""
+"""A new task: its body, which of it is text, which of it reducers decide by, and the command that it becomes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from redkey.commands.tasks import CreateTask
 from redkey.errors import Finding, WireRefused
 from redkey.ledger.ports import Content
 from redkey.plans.structure import GatePolicy
+from redkey.reducers.retrying import RetryDelay, retry_delay
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_cases.roles import capability_slugs
 from redkey.services.use_cases.texts import keep_then
-from redkey.shapes.fields import given
-from redkey.shapes.tasks import Advice, ApprovalGate, CreatedTask, NewTask
+from redkey.shapes.fields import set_fields
+from redkey.shapes.policies import RetryPolicyPatch
+from redkey.shapes.tasks import Advice, ApprovalGate, CreatedTask, NewTask, Retry
 from redkey.wire.events import Ref, TaskCreated
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.legacy import read_wire_1_0
@@ -57,17 +59,19 @@ def record(
 
     def then(ref: Ref, text: Content) -> Pending[T]:
         command, pinned = _command(caller, body, named, ref, under)
-        return Pending(command, reply, (text, *pinned, *attached), part=part)
+        # The interface has checked those of a single task.
+        extensions = caller.extended(body.extensions, under) if part else None
+        return Pending(command, reply, (text, *pinned, *attached), part=part, extensions=extensions)
 
-    return keep_then(caller, given(body, *_TEXT) | dict(beside or {}), then, queue_id=named, under=under)
+    return keep_then(caller, set_fields(body, *_TEXT) | dict(beside or {}), then, queue_id=named, under=under)
 
 
-# Where a new task may be at once, by what followed from it.
+# Where a new task may be at once, depending on its consequences.
 _STATES = {"task.available": "available", "task.failed": "failed"}
 
 
 def _created(outcome: Outcome, warnings: tuple[Advice, ...]) -> CreatedTask:
-    """The reply of a new task: where it stood when everything that followed at once was recorded."""
+    """Return the reply of a new task: its state after all its immediate consequences were recorded."""
     record = outcome.records[0]
     found = [_STATES[one.event.type] for one in outcome.records if one.event.type in _STATES]
     return CreatedTask(
@@ -80,7 +84,7 @@ def _created(outcome: Outcome, warnings: tuple[Advice, ...]) -> CreatedTask:
 
 
 def _check_brief(brief: dict[str, Any] | None, under: str) -> tuple[Advice, ...]:
-    """Refuse a brief that is none or breaks a rule of the protocol; what it only should not do is told."""
+    """Refuse a brief that is not valid or breaks a rule of the protocol; return warnings for the rest."""
     if brief is None:
         return ()
     here = f"{under}/brief"
@@ -102,7 +106,7 @@ def _at(here: str, findings: list[Finding]) -> Exception:
 
 
 def _check_names(caller: Caller, body: NewTask, under: str) -> None:
-    """Everything a task names must be of this workspace; a name of another is like one that nobody has."""
+    """Check that everything a task names is in this workspace; a name of another workspace counts as unknown."""
     store, topic = caller.means.store, caller.topic
     for index, name in enumerate(body.required_roles):
         if not ROLE_ID.fullmatch(role_id(name)):
@@ -121,15 +125,12 @@ def _check_names(caller: Caller, body: NewTask, under: str) -> None:
 
 
 def _command(caller: Caller, body: NewTask, queue: str, text: Ref, under: str) -> tuple[CreateTask, list[Content]]:
-    """The command, and the structure that what does not fit on a wire is pinned in."""
+    """Return the command, and the structure that holds what does not fit on a wire."""
     roles = tuple(sorted(set(map(role_id, body.required_roles))))
     able: tuple[str, ...] = ()
     if body.required_capabilities:
         able = tuple(sorted(capability_slugs(body.required_capabilities, f"{under}/requiredCapabilities")))
-    lineage = len(body.reference_task_ids) + (body.parent_task_id is not None)
-    if lineage > ENTRIES_LIMIT:
-        detail = f"a task names at most {ENTRIES_LIMIT} references and its parent together"
-        raise wrong("references_too_many", f"{under}/referenceTaskIds", detail)
+    references, has_parent = tuple(dict.fromkeys(body.reference_task_ids)), body.parent_task_id is not None
     command = CreateTask(
         task_id="task_" + caller.means.ids.ulid(),
         queue_id=queue,
@@ -142,25 +143,32 @@ def _command(caller: Caller, body: NewTask, queue: str, text: Ref, under: str) -
         outputs=tuple(dict.fromkeys(body.outputs)),
         lease_seconds=body.lease_seconds or 0,
         deadline_seconds=body.deadline_seconds or 0,
-        max_attempts=body.retry.max_attempts if body.retry is not None else 0,
-        reference_task_ids=tuple(dict.fromkeys(body.reference_task_ids)),
+        max_attempts=(body.retry.max_attempts or 0) if body.retry is not None else 0,
+        correlation_id=body.correlation_id,
+        reference_task_ids=references,
         parent_task_id=body.parent_task_id or "",
         workflow_id=body.workflow_id or "",
     )
     policy = _policy(body)
-    entries = len(roles) + len(able) + len(command.waits_for) + len(command.outputs) + lineage
-    if not policy and entries <= ENTRIES_LIMIT:
+    lists = (roles, able, command.waits_for, command.outputs, references)
+    if not policy and sum(map(len, lists)) + has_parent <= ENTRIES_LIMIT:
         return command, []
     structure = {name: value for name, value in (_asked(command) | policy).items() if value}
+    if len(references) + has_parent > ENTRIES_LIMIT:
+        # More than fits on a wire.
+        structure["references"] = list(references)
+        command = msgspec.structs.replace(command, reference_task_ids=())
     ref, pinned = caller.structure(structure)
     return msgspec.structs.replace(command, structure=structure, structure_ref=ref), [pinned]
 
 
 def _policy(body: NewTask) -> dict[str, Any]:
-    """What no wire has a field for: what follows a failure, and who approves."""
+    """Return what no wire has a field for: what follows a failure, and who approves."""
     policy: dict[str, Any] = {}
     if body.retry is not None and body.retry.on_failure != "reopen":
         policy["on_failure"] = body.retry.on_failure
+    if body.retry is not None and body.retry.delay_seconds is not None:
+        policy["retry"] = {"delay_ms": 0, **msgspec.to_builtins(delay_of(body.retry))}
     gate = body.approval_gate
     if isinstance(gate, ApprovalGate):
         made = GatePolicy(tuple(map(_approver, gate.approvers)), gate.deadline_seconds or 0, gate.on_deadline)
@@ -168,6 +176,11 @@ def _policy(body: NewTask) -> dict[str, Any]:
     elif gate:
         policy["gate"] = True
     return policy
+
+
+def delay_of(stated: Retry | RetryPolicyPatch) -> RetryDelay:
+    """Return the pause between attempts in the form of reducers."""
+    return retry_delay(stated.delay_seconds or 0, stated.backoff, stated.jitter, stated.longest_delay_seconds)
 
 
 def _approver(name: str) -> str:

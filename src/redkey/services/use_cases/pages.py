@@ -1,4 +1,4 @@
-"""Rows as use cases read them: one entity by its key, where a cursor leads, a page of a list."""
+"""Rows for use cases: one entity by its key, the place of a cursor, a page of a list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Entity = TypeVar("Entity")
 
 
 def read_entity(caller: Caller, kind: type[Entity], key: str) -> Entity:
-    """What is kept under a key; not found when the workspace has none such."""
+    """Return the entity under a key; not found if the workspace has none."""
     name = kind.__name__.lower()
     row = caller.means.store.row(caller.topic, name, key)
     if row is None:
@@ -26,7 +26,7 @@ def read_entity(caller: Caller, kind: type[Entity], key: str) -> Entity:
 
 
 def place_after(asked: PageQuery) -> tuple[int, str]:
-    """The place in a list that a cursor names."""
+    """Return the place in a list that a cursor names."""
     if not asked.after:
         return 0, ""
     position, _, key = asked.after.partition(".")
@@ -36,18 +36,19 @@ def place_after(asked: PageQuery) -> tuple[int, str]:
 
 
 def sequence_after(asked: PageQuery) -> int:
-    """The sequence that a cursor names, 0 without one."""
+    """Return the sequence that a cursor names, 0 without one."""
     if asked.after and not (asked.after.isascii() and asked.after.isdecimal() and len(asked.after) <= 15):
         raise bad_cursor()
     return int(asked.after or 0)
 
 
 def bad_cursor() -> Refused:
-    return wrong("cursor_invalid", "/after", "a cursor is what an earlier page gave as next")
+    """Return the refusal of a cursor that no page gave."""
+    return wrong("cursor_invalid", "/after", "a cursor must be the `next` of an earlier page")
 
 
 def page_by_key(caller: Caller, kind: str, asked: PageQuery, show: Callable[..., Item]) -> Page[Item]:
-    """A page of all rows of a kind in the workspace, by their keys; `show` makes an item of an entity."""
+    """Return a page of all rows of a kind in the workspace, by their keys; `show` makes an item of an entity."""
     rows = caller.means.store.rows(caller.topic, kind, None, (0, place_after(asked)[1]), asked.limit)
     following = f"0.{rows[-1].key}" if len(rows) == asked.limit else None
     return Page(tuple(show(entity(row)) for row in rows), following)
@@ -56,11 +57,11 @@ def page_by_key(caller: Caller, kind: str, asked: PageQuery, show: Callable[...,
 def page_by_place(
     caller: Caller, kind: str, listed: str | None, asked: PageQuery, show: Callable[..., Item]
 ) -> Page[Item]:
-    """A page of one list of rows, in the order of their places; without a list, of all rows by their keys."""
+    """Return a page of one list of rows, in the order of their places; without a list, of all rows by their keys."""
     rows = caller.means.store.rows(caller.topic, kind, listed, place_after(asked), asked.limit)
     return Page(tuple(show(entity(row)) for row in rows), cursor_of(rows[-1]) if len(rows) == asked.limit else None)
 
 
 def cursor_of(row: Row) -> str:
-    """The cursor of what comes after a row."""
+    """Return the cursor of what comes after a row."""
     return f"{row.position}.{row.key}"

@@ -1,8 +1,8 @@
-"""Batches: the commands of one request, handed to the coordinator as a list and answered together.
+"""Batches: the commands of one request, submitted as a list and answered together.
 
-A batch is begun a piece at a time, so that others have their turn between. While several workspaces write, all batches
-together begin one piece at a time, and rest after it as long as it took: about half of the server's time is then left
-to those who send small requests.
+A batch is started a piece at a time, so that others have their turn in between. While several workspaces write, all
+batches together start one piece at a time, and pause after it as long as it took: about half of the server's time is
+then left to callers of small requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from redkey.services.submission import Done, Submission
 
 Part = TypeVar("Part")
 T = TypeVar("T")
-# How a part becomes a command: at once, or beside the event loop.
+# Makes a command from a part: at once, or beside the event loop.
 Begin = Callable[[int, Part], Pending[T] | Coroutine[Any, Any, Pending[T]]]
 
 _PIECE = 16
@@ -29,11 +29,11 @@ _SHARED_PIECE = 4
 
 
 async def in_pieces(caller: Caller, parts: Sequence[Part], begin: Begin[Part, T]) -> list[T | Refused]:
-    """The replies of the parts in their order; a part that is refused is refused alone.
+    """Return the replies of the parts in their order; a part that is refused is refused alone.
 
-    What fails otherwise fails the request: parts that are not recorded yet are given up.
+    Any other failure fails the request: parts that are not recorded yet are given up.
     """
-    # Each part is as large as its share of the body.
+    # Each part counts as its share of the body.
     caller.body_bytes //= len(parts)
     batch = _Batch[Part, T](caller, parts, begin)
     try:
@@ -42,7 +42,7 @@ async def in_pieces(caller: Caller, parts: Sequence[Part], begin: Begin[Part, T]
                 async with caller.means.batch_turn:
                     started = perf_counter()
                     await batch.begin(_SHARED_PIECE)
-                    # Until they are recorded, or refused.
+                    # Locked until they are recorded, or refused.
                     await batch.settled()
                     await asyncio.sleep(perf_counter() - started)
             else:
@@ -56,7 +56,7 @@ async def in_pieces(caller: Caller, parts: Sequence[Part], begin: Begin[Part, T]
 
 
 class _Batch(Generic[Part, T]):
-    """The parts of one request: which are begun, and what became of them."""
+    """The parts of one request: which are started, and their results."""
 
     def __init__(self, caller: Caller, parts: Sequence[Part], begin: Begin[Part, T]) -> None:
         self._caller, self._parts, self._begin = caller, parts, begin
@@ -71,7 +71,7 @@ class _Batch(Generic[Part, T]):
         return [self._found[index] for index in range(len(self._parts))]
 
     async def begin(self, count: int) -> None:
-        """Begin the next parts."""
+        """Start the next parts."""
         for index in range(self.begun, min(self.begun + count, len(self._parts))):
             self.begun = index + 1
             try:
@@ -84,7 +84,7 @@ class _Batch(Generic[Part, T]):
                 self._found[index] = refused
 
     async def settled(self) -> None:
-        """Wait until everything that was begun has its reply; raise what failed."""
+        """Wait until everything that was started has its reply; raise the first failure."""
         if self._open and self._failed is None:
             self._waits = asyncio.get_running_loop().create_future()
             await self._waits

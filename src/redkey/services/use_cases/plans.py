@@ -1,4 +1,4 @@
-"""Plans on their way in: validated, and refused when they may not run."""
+"""Plans as they come in: validated, and refused if they may not run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from redkey.shapes.definitions import Plan, PlanFinding, Validation
 
 
 async def checked(caller: Caller, plan: object) -> Verdict:
-    """The verdict on a plan; a large one is validated beside the event loop."""
+    """Validate a plan; a large one beside the event loop."""
     judge = partial(validate, plan)
     return await (caller.beside(judge) if caller.is_large else caller.in_thread(judge))
 
 
 def validation_view(found: Verdict) -> Validation:
-    """A verdict as replies show it."""
+    """Return a verdict in the form of replies."""
     return Validation(valid=found.valid, errors=_shown(found.errors), warnings=_shown(found.warnings))
 
 
@@ -28,7 +28,9 @@ def _shown(findings: tuple[Finding, ...]) -> tuple[PlanFinding, ...]:
 
 
 def plan_invalid(found: Verdict, under: str = "") -> Refused:
-    """The refusal of a plan that may not run, with the whole verdict. `under` is where the plan is in the request."""
+    """Return the refusal of a plan that may not run, with the whole verdict. `under` is the plan's place in the
+    request.
+    """
     count = len(found.errors)
     detail = found.errors[0].message if count == 1 else f"The plan has {count} errors; `validation` lists them."
     findings = [Finding(one.code, under + one.pointer, one.message) for one in found.errors]
@@ -36,6 +38,6 @@ def plan_invalid(found: Verdict, under: str = "") -> Refused:
 
 
 def texts_of(plan: Plan) -> Plan:
-    """A valid plan without its dependencies: these are ids of tasks, so they cannot hold a secret."""
+    """Return a valid plan without its dependencies: these are ids of tasks, so they cannot hold a secret."""
     tasks = [{key: value for key, value in task.items() if key != "dependsOn"} for task in plan["tasks"]]
     return {**plan, "tasks": tasks}

@@ -1,9 +1,10 @@
-"""Queues: made, seen, set; what lies in them, and what of it may be claimed now."""
+"""Queues: created, shown, changed; their tasks, and which of them may be claimed now."""
 
 from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import get_args
 
 import msgspec
 
@@ -24,14 +25,22 @@ from redkey.services.use_case import use_case
 from redkey.services.use_cases.pages import page_by_key, page_by_place, place_after, read_entity
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import queues
-from redkey.shapes.fields import Page, PageQuery, given
-from redkey.shapes.queues import AvailableFilter, CreatedQueue, NewQueue, Queue, QueuePatch, TaskFilter
-from redkey.shapes.tasks import TaskSummary
+from redkey.shapes.fields import Page, PageQuery, set_fields
+from redkey.shapes.queues import (
+    AvailableFilter,
+    CreatedQueue,
+    NewQueue,
+    Queue,
+    QueueCounts,
+    QueuePatch,
+    TaskFilter,
+)
+from redkey.shapes.tasks import TaskState, TaskSummary
 from redkey.wire.a2a_card import slug
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import QUEUE_ID, QUEUE_NAME_LIMIT, id_for, queue_id
 
-# What makes a task claimable that was not.
+# Events that make a task claimable.
 _OFFERS = frozenset(
     {"task.available", "task.released", "task.unblocked", "task.lease_expired", "task.stalled", "queue.updated"}
 )
@@ -44,7 +53,7 @@ def create_queue(caller: Caller, new: NewQueue) -> Pending[CreatedQueue]:
     if not QUEUE_ID.fullmatch(named):
         text = "an id has 1 to 26 letters, digits, dots, dashes and underscores and begins with a letter or digit"
         raise wrong("queue_invalid", "/id" if new.id else "/name", text)
-    ref, content = keep(caller, given(new, "name", "description"))
+    ref, content = keep(caller, set_fields(new, "name", "description"))
     return Pending(CreateQueue(named, new.on_wire(), ref), _created, (content,))
 
 
@@ -59,7 +68,7 @@ def _created(outcome: Outcome, place: Place) -> CreatedQueue:
 
 
 def read_queue(caller: Caller, name: str) -> entities.Queue:
-    """The queue with any of its names; not found when there is none in the workspace."""
+    """Return the queue with any of its names; not found if the workspace has none."""
     return read_entity(caller, entities.Queue, queue_id(name))
 
 
@@ -69,26 +78,26 @@ def _show(caller: Caller, queue: entities.Queue) -> Queue:
 
 @use_case(queues.LIST_QUEUES)
 def list_queues(caller: Caller, asked: PageQuery) -> Page[Queue]:
-    """The queues of the workspace, by id."""
+    """List the queues of the workspace, by id."""
     return page_by_key(caller, "queue", asked, lambda queue: _show(caller, queue))
 
 
 @use_case(queues.GET_QUEUE)
 def get_queue(caller: Caller, name: str) -> Queue:
-    """One queue."""
+    """Show one queue."""
     return _show(caller, read_queue(caller, name))
 
 
 @use_case(queues.PATCH_QUEUE)
 def patch_queue(caller: Caller, name: str, patch: QueuePatch) -> Pending[Queue]:
-    """Change a queue: its settings, its limits, its name; pause it or let it go on."""
+    """Change a queue: its settings, its limits, its name; pause or resume it."""
     queue = read_queue(caller, name)
     settings = patch.on_wire()
     contents: tuple[Content, ...] = ()
     ref = None
     if patch.name is not None or patch.description is not None:
         before = read_document(caller.means.store, caller.topic, queue.content_sha256) or {}
-        ref, content = keep(caller, {**before, **given(patch, "name", "description")})
+        ref, content = keep(caller, {**before, **set_fields(patch, "name", "description")})
         contents = (content,)
     elif not settings:
         raise wrong("nothing_to_change", "", "name at least one field to change")
@@ -107,9 +116,21 @@ def _summary(caller: Caller, task: entities.Task) -> TaskSummary:
     return msgspec.structs.replace(shown, created_at=first_created(store, topic, task))
 
 
+@use_case(queues.COUNT_TASKS)
+async def count_tasks(caller: Caller, name: str) -> QueueCounts:
+    """Count the tasks of a queue by state."""
+    store, topic, found = caller.means.store, caller.topic, read_queue(caller, name).queue_id
+
+    def count() -> dict[str, int]:
+        return {state: store.count_rows(topic, "task", task_list(found, state)) for state in get_args(TaskState)}
+
+    # Beside the event loop: queues may have a million ended tasks.
+    return QueueCounts(queue_id=found, tasks=await caller.in_thread(count))
+
+
 @use_case(queues.LIST_TASKS)
 def list_tasks(caller: Caller, name: str, asked: TaskFilter) -> Page[TaskSummary]:
-    """The tasks of a queue in one state: by priority, then oldest first."""
+    """List the tasks of a queue in one state: by priority, then oldest first."""
     queue = read_queue(caller, name)
     return page_by_place(
         caller, "task", task_list(queue.queue_id, asked.state), asked, lambda task: _summary(caller, task)
@@ -118,7 +139,7 @@ def list_tasks(caller: Caller, name: str, asked: TaskFilter) -> Page[TaskSummary
 
 @use_case(queues.LIST_AVAILABLE)
 def list_available(caller: Caller, name: str, asked: AvailableFilter) -> Result[Page[TaskSummary]]:
-    """What may be claimed in a queue now; with `wait`, as soon as there is something."""
+    """List what may be claimed in a queue now; with `wait`, as soon as there is something."""
     queue = read_queue(caller, name)
     if asked.agent_id is not None and caller.means.store.row(caller.topic, "agent", asked.agent_id) is None:
         raise not_found("agent")

@@ -1,6 +1,6 @@
-"""Receipts and signed heads: what convinces a reader who trusts neither this server nor its operator.
+"""Receipts and signed heads: proof for a reader who trusts neither this server nor its operator.
 
-A receipt is given as its document, not as a struct: the log has signed exactly these fields.
+A receipt is returned as its document, not as a struct: the log has signed exactly these fields.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EVENT = "evt_"
 
 @use_case(receipts.GET_RECEIPT)
 async def get_receipt(caller: Caller, event_id: str, asked: ReceiptQuery) -> dict[str, Any] | str:
-    """The receipt of an event; as C2SP text when the proof alone is asked for."""
+    """Return the receipt of an event; as C2SP text if only the proof is requested."""
     if asked.format == "tlog-proof":
         return await _tlog_proof(caller, event_id)
     return await _receipt(caller, event_id, offline=asked.format == "proof", content=asked.content)
@@ -32,18 +32,18 @@ async def get_receipt(caller: Caller, event_id: str, asked: ReceiptQuery) -> dic
 
 @use_case(receipts.SHOW_RECEIPT)
 async def show_receipt(caller: Caller, event_id: str) -> dict[str, Any]:
-    """The whole receipt of an event; without a key only where its workspace has made receipts public."""
+    """Return the whole receipt of an event; without a key only if its workspace has made receipts public."""
     if not caller.actor.key_id:
         topic = await caller.in_thread(lambda: _public_topic(caller, event_id))
         if topic is None:
-            # The same answer for what is not there, and for what is not public.
+            # The same answer for events that do not exist and for those that are not public.
             raise Refused(401, "unauthenticated", "This needs an API key or an access token.")
         caller.topic = topic
     return await _receipt(caller, event_id, offline=True, content=False)
 
 
 def _public_topic(caller: Caller, event_id: str) -> str | None:
-    """The topic of an event whose workspace opens its receipts to everybody; None when there is none."""
+    """Return the topic of an event whose workspace has public receipts; None if there is none."""
     store = caller.means.store
     if event_id.startswith(_EVENT):
         for topic, workspace in workspaces(store):
@@ -54,7 +54,7 @@ def _public_topic(caller: Caller, event_id: str) -> str | None:
 
 @use_case(receipts.LATEST_CHECKPOINT)
 async def latest_checkpoint(caller: Caller) -> Checkpoint:
-    """The newest signed head; signed now when there is none."""
+    """Return the newest signed head; sign one now if there is none."""
     means, topic = caller.means, caller.topic
 
     def newest() -> bytes | None:

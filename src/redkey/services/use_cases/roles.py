@@ -16,7 +16,7 @@ from redkey.services.use_case import use_case
 from redkey.services.use_cases.pages import page_by_key, read_entity
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import roles
-from redkey.shapes.fields import Page, PageQuery, given
+from redkey.shapes.fields import Page, PageQuery, set_fields
 from redkey.shapes.roles import CreatedRole, NewRole, RemovedRole, Role, RoleGrant, RolePatch, UpdatedRole
 from redkey.wire.a2a_card import slug, slugs
 from redkey.wire.events import RoleRemoved, RoleRevoked
@@ -31,12 +31,12 @@ def create_role(caller: Caller, new: NewRole) -> Pending[CreatedRole]:
     if not ROLE_ID.fullmatch(named):
         text = "an id has 1 to 27 letters, digits, dots, dashes and underscores and begins with a letter or digit"
         raise wrong("role_invalid", "/id" if new.id else "/name", text)
-    ref, content = keep(caller, given(new, "name", "description"))
+    ref, content = keep(caller, set_fields(new, "name", "description"))
     return Pending(CreateRole(named, ref, capability_slugs(new.capabilities)), _created, (content,))
 
 
 def capability_slugs(words: tuple[str, ...], under: str = "/capabilities") -> tuple[str, ...]:
-    """Capabilities as slugs; one that cannot be written as a slug is refused."""
+    """Return capabilities as slugs; one that cannot be written as a slug is refused."""
     for index, word in enumerate(words):
         if not slug(word):
             raise wrong("capability_invalid", f"{under}/{index}", "a capability holds a Latin letter or a digit")
@@ -61,14 +61,14 @@ def _show(caller: Caller, role: entities.Role) -> Role:
 
 @use_case(roles.LIST_ROLES)
 def list_roles(caller: Caller, asked: PageQuery) -> Page[Role]:
-    """The roles of the workspace, by id."""
+    """List the roles of the workspace, by id."""
     found: Page[entities.Role] = page_by_key(caller, "role", asked, lambda role: role)
     return Page(tuple(_show(caller, role) for role in found.items if not role.removed_at), found.next)
 
 
 @use_case(roles.GET_ROLE)
 def get_role(caller: Caller, name: str) -> Role:
-    """One role, with the agents that have it."""
+    """Show one role, with the agents that have it."""
     return _show(caller, _live(caller, name))
 
 
@@ -86,7 +86,7 @@ def patch_role(caller: Caller, name: str, patch: RolePatch) -> Pending[UpdatedRo
     if patch == RolePatch():
         raise wrong("nothing_to_change", "", "name at least one field to change")
     able = capability_slugs(patch.capabilities) if patch.capabilities is not None else None
-    stated = given(patch, "name", "description")
+    stated = set_fields(patch, "name", "description")
 
     def reply(outcome: Outcome, place: Place) -> UpdatedRole:
         changed = place.world.roles[role.role_id]
@@ -123,7 +123,7 @@ def grant_role(caller: Caller, name: str, agent_id: str) -> Pending[RoleGrant]:
 
 @use_case(roles.REVOKE_ROLE)
 def revoke_role(caller: Caller, name: str, agent_id: str) -> Pending[RoleGrant]:
-    """Take a role from an agent; what it holds it may finish."""
+    """Take a role from an agent; it may finish its current tasks."""
     named = role_id(name)
     return Pending(RevokeRole(named, agent_id), lambda outcome, _: _changed(outcome, named, agent_id, "revoked"))
 

@@ -1,4 +1,4 @@
-"""Plans simulated before anybody is paid for them."""
+"""Plans simulated before agents are paid for them."""
 
 from __future__ import annotations
 

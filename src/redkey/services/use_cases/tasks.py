@@ -1,4 +1,4 @@
-"""Tasks as their owners see them: made, seen at any place of the ledger, explained, stopped, tried again, spoken of."""
+"""Tasks for their owners: created, shown at any place of the ledger, explained, cancelled, retried, discussed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.problems import describe
 from redkey.services.use_case import use_case
+from redkey.services.use_cases.message_documents import message_document
 from redkey.services.use_cases.new_task import create
 from redkey.services.use_cases.pages import read_entity, sequence_after
 from redkey.services.use_cases.pieces import in_pieces
@@ -76,17 +77,17 @@ async def create_tasks(caller: Caller, queue: str, batch: NewTasks) -> TaskResul
 
 
 def read_task(caller: Caller, task_id: str) -> entities.Task:
-    """The task with an id; not found when there is none in the workspace."""
+    """Return the task with an id; not found if the workspace has none."""
     return read_entity(caller, entities.Task, task_id)
 
 
 @use_case(tasks.GET_TASK)
 def get_task(caller: Caller, task_id: str, asked: TaskQuery) -> Task:
-    """One task in full, now or as it was at any place of the ledger."""
+    """Show one task in full, now or as it was at any place of the ledger."""
     task, store = read_task(caller, task_id), caller.means.store
     if asked.at is not None:
         if asked.at > store.head(caller.topic).sequence:
-            raise wrong("sequence_ahead", "/at", "the ledger has not come to this sequence yet")
+            raise wrong("sequence_ahead", "/at", "the ledger has not reached this sequence yet")
         found = task_at(store, caller.topic, task, asked.at)
         if found is None:
             raise not_found("task")
@@ -102,7 +103,7 @@ def get_task(caller: Caller, task_id: str, asked: TaskQuery) -> Task:
 
 @use_case(tasks.EXPLAIN_TASK)
 def explain_task(caller: Caller, task_id: str) -> Explanation:
-    """Why a task is not running, and what would move it."""
+    """Explain why a task is not running, and what would change that."""
     world = caller.means.coordinator.peek(caller.topic)
     return explain(world, world.tasks.get(task_id) or read_task(caller, task_id))
 
@@ -119,13 +120,13 @@ def _changed(outcome: Outcome, event: str, status: str) -> TaskChanged:
 
 @use_case(tasks.CANCEL_TASK)
 def cancel_task(caller: Caller, task_id: str) -> Pending[TaskChanged]:
-    """Cancel a task; its holder learns it at the next call."""
+    """Cancel a task; its holder learns it with the next call."""
     return Pending(CancelTask(task_id), lambda outcome, _: _changed(outcome, "task.cancelled", "cancelled"))
 
 
 @use_case(tasks.RETRY_TASK)
 def retry_task(caller: Caller, task_id: str) -> Pending[TaskChanged]:
-    """Try a failed or cancelled task again, as a new attempt."""
+    """Retry a failed or cancelled task, as a new attempt."""
 
     def reply(outcome: Outcome, place: Place) -> TaskChanged:
         status = "available" if outcome.first("task.available") is not None else "created"
@@ -152,14 +153,15 @@ def unblock_task(caller: Caller, task_id: str, said: Answer) -> Pending[TaskChan
 def add_message(
     caller: Caller, task_id: str, new: NewMessage
 ) -> Pending[MessageAdded] | Coroutine[Any, Any, Pending[MessageAdded]]:
-    """Say something about a task that has not ended."""
+    """Send a message about a task that has not ended."""
     task = read_task(caller, task_id)
     message_id, role = "msg_" + caller.means.ids.ulid(), "agent" if caller.actor.agent_id else "human"
+    if new.said_as not in (None, role):
+        raise wrong("role_mismatch", "/role", f"messages of this key have the role {role}")
     parts = [msgspec.to_builtins(part) for part in new.parts]
-    document = {"parts": parts, "metadata": new.metadata} if new.metadata else {"parts": parts}
     return keep_then(
         caller,
-        document,
+        message_document(new.own_id or message_id, role, parts, new.metadata),
         lambda ref, content: Pending(AddMessage(task.task_id, message_id, role, ref), _added, (content,)),
         queue_id=task.queue_id,
     )
@@ -177,7 +179,7 @@ def raise_concern(caller: Caller, task_id: str, new: NewConcern) -> Pending[Mess
 def _added(outcome: Outcome, place: Place) -> MessageAdded:
     wire = outcome.records[0].event
     if not isinstance(wire.payload, events.MessageAdded | events.ReviewConcern):
-        raise AssertionError("a message that nothing tells of")
+        raise AssertionError("a message without a record")
     return MessageAdded(
         message_id=wire.payload.message_id,
         task_id=parse_stream(wire.stream.stream_id).subject,
@@ -187,7 +189,7 @@ def _added(outcome: Outcome, place: Place) -> MessageAdded:
 
 @use_case(tasks.LIST_MESSAGES)
 def list_messages(caller: Caller, task_id: str, asked: PageQuery) -> Page[TaskMessage]:
-    """What was said about a task, in order."""
+    """List the messages about a task, in order."""
     task, store = read_task(caller, task_id), caller.means.store
     found, following = task_messages(store, caller.topic, task.task_id, sequence_after(asked), asked.limit)
     return Page(tuple(found), str(following) if following else None)
@@ -195,7 +197,7 @@ def list_messages(caller: Caller, task_id: str, asked: PageQuery) -> Page[TaskMe
 
 @use_case(tasks.GET_CONTEXT_STATE)
 async def get_context_state(caller: Caller, context_id: str) -> ContextState:
-    """The state of a context: all tasks that share it."""
+    """Show the state of a context: all tasks that share it."""
     found = await caller.in_thread(lambda: context_state(caller.means.store, caller.topic, context_id))
     if found is None:
         raise not_found("context")

@@ -1,7 +1,7 @@
-"""Free text on its way in: looked through for secrets, then made a document beside the ledger.
+"""Free text as it comes in: searched for secrets, then made a document beside the ledger.
 
-What is recorded cannot be unsaid, so a secret is refused and never cut out: the caller learns where it stands and
-what it looks like, and nothing of the request is kept. A queue may allow them, for work that is about them.
+A record cannot be deleted, so a text with a secret is refused, not shortened: the caller learns where the secret is and
+what it looks like, and nothing of the request is kept. A queue may allow secrets, for work that is about them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from redkey.wire.events import Ref
 
 T = TypeVar("T")
 Then = Callable[[Ref, Content], Pending[T]]
-# Of more secrets than this, the first are reported.
+# How many secrets are reported at most.
 _REPORTED = 100
 
 
 def keep(
     caller: Caller, value: Mapping[str, Any], *, queue_id: str = "", claim_id: str = "", under: str = ""
 ) -> tuple[Ref, Content]:
-    """Text as a document: how wires name it, and its bytes. `under` is where the value stands in the request."""
+    """Return text as a document: its reference for wires, and its bytes. `under` is the place of the value in the
+    request.
+    """
     refuse_secrets(caller, value, queue_id=queue_id, claim_id=claim_id, under=under)
     return caller.document(value)
 
@@ -34,7 +36,7 @@ def keep(
 def keep_then(
     caller: Caller, value: Mapping[str, Any], then: Then[T], **where: str
 ) -> Pending[T] | Coroutine[Any, Any, Pending[T]]:
-    """Keep text and go on with it: at once, or beside the event loop when the body is large."""
+    """Store text and continue with it: at once, or beside the event loop if the body is large."""
     if caller.is_large:
         return _beside_then(caller, value, then, where)
     return then(*keep(caller, value, **where))
@@ -47,7 +49,7 @@ async def _beside_then(caller: Caller, value: Mapping[str, Any], then: Then[T], 
 async def keep_beside(
     caller: Caller, value: Mapping[str, Any], *, queue_id: str = "", claim_id: str = "", under: str = ""
 ) -> tuple[Ref, Content]:
-    """As `keep`, for values that may be large: they hold up nobody else."""
+    """Do as `keep` does, for values that may be large: other callers are not delayed."""
     await refuse_secrets_beside(caller, value, queue_id=queue_id, claim_id=claim_id, under=under)
     return await caller.beside(lambda: caller.document(value))
 
@@ -55,13 +57,13 @@ async def keep_beside(
 async def refuse_secrets_beside(
     caller: Caller, value: object, *, queue_id: str = "", claim_id: str = "", under: str = ""
 ) -> None:
-    """As `refuse_secrets`, for values that may be large."""
+    """Do as `refuse_secrets` does, for values that may be large."""
     found = await caller.beside(lambda: _secrets(value))
     _refuse(caller, found, queue_id, claim_id, under)
 
 
 def refuse_secrets(caller: Caller, value: object, *, queue_id: str = "", claim_id: str = "", under: str = "") -> None:
-    """Refuse a value that holds a secret, unless the queue it is for, or of the task that is held, allows them."""
+    """Refuse a value that holds a secret, unless the queue of the task allows secrets."""
     _refuse(caller, _secrets(value), queue_id, claim_id, under)
 
 
@@ -85,7 +87,7 @@ def _allows_secrets(caller: Caller, queue_id: str) -> bool:
 
 
 def _queue_of(caller: Caller, claim_id: str) -> str:
-    """The queue of the task that a claim holds; none when it holds nothing."""
+    """Return the queue of the task that a claim holds; None if it holds nothing."""
     world = caller.means.coordinator.peek(caller.topic)
     task = world.tasks.get(world.claims.get(claim_id, ""))
     return task.queue_id if task is not None else ""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 
-from redkey.commands.decision import invalid, not_found
+import msgspec
+
+from redkey.commands.decision import invalid
 from redkey.commands.registry import GrantCredits, PriceCredits
 from redkey.errors import Finding
-from redkey.readmodel.rows import entity
+from redkey.ledger.fees import USD
 from redkey.readmodel.usage import usage_of
-from redkey.reducers.entities import Workspace
 from redkey.services.caller import Caller, Pending
+from redkey.services.network_fees import read_book
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_case import use_case
-from redkey.services.use_cases.workspaces import workspace_topic
+from redkey.services.use_cases.workspaces import workspace_at, workspace_topic
 from redkey.shapes import usage
 from redkey.shapes.usage import (
     Credits,
@@ -34,22 +36,23 @@ _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])", re.ASCII)
 
 @use_case(usage.GET_USAGE)
 async def get_usage(caller: Caller, asked: UsageQuery) -> UsageReport:
-    """What the workspace used."""
+    """Show what the workspace used."""
     wrong_days = [
-        Finding("parameter_invalid", f"/{name}", "a day is as in 2026-05-07")
+        Finding("parameter_invalid", f"/{name}", "expected a day such as 2026-05-07")
         for name, day in (("from", asked.from_), ("to", asked.to))
         if day and not _DAY.fullmatch(day)
     ]
     if wrong_days:
         raise invalid(wrong_days)
     store, topic = caller.means.store, caller.topic
-    return await caller.in_thread(lambda: usage_of(store, topic, asked.from_, asked.to, asked.by))
+    report = await caller.in_thread(lambda: usage_of(store, topic, asked.from_, asked.to, asked.by))
+    return msgspec.structs.replace(report, ledger_fees=_fees(caller, topic))
 
 
 @use_case(usage.GET_CREDITS)
 def get_credits(caller: Caller) -> Credits:
-    """What may be spent."""
-    workspace = _workspace(caller, caller.topic)
+    """Show what may be spent."""
+    workspace = workspace_at(caller, caller.topic)
     granted, used = workspace.credits_granted, workspace.credits_used
     return Credits(
         granted=granted,
@@ -57,7 +60,7 @@ def get_credits(caller: Caller) -> Credits:
         balance=granted - used if granted else None,
         unit=workspace.credits_unit,
         prices=workspace.prices,
-        ledger_fees=LedgerFees(currency="HBAR", amount=0),
+        ledger_fees=_fees(caller, caller.topic),
     )
 
 
@@ -85,7 +88,7 @@ def set_prices(caller: Caller, new: NewPrices) -> Pending[PricesSet]:
     if unknown:
         raise invalid([Finding("unknown_type", f"/prices/{one[:64]}", "this is not an event type") for one in unknown])
     topic = _topic(caller, new.workspace_id)
-    version = _workspace(caller, topic).price_version + 1
+    version = workspace_at(caller, topic).price_version + 1
     ref, prices = caller.structure(new.prices)
 
     def reply(outcome: Outcome, place: Place) -> PricesSet:
@@ -99,14 +102,19 @@ def set_prices(caller: Caller, new: NewPrices) -> Pending[PricesSet]:
     return Pending(PriceCredits(version, ref), reply, (prices,), topic=topic)
 
 
+def _fees(caller: Caller, topic: str) -> LedgerFees:
+    """Return what the network charged in all; the amount in its own currency only for an operator."""
+    book = read_book(caller.means.store, topic)
+    return LedgerFees(
+        currency="USD",
+        amount=book.tinycents / USD,
+        credits=book.tinycents / USD * caller.means.config.hedera.credits_per_usd or 0,
+        reserved=book.reserved / USD or 0,
+        messages=book.messages,
+        tinybars=book.tinybars if "operator" in caller.actor.scopes else None,
+    )
+
+
 def _topic(caller: Caller, workspace_id: str | None) -> str:
-    """The workspace that is meant: the caller's own when none is named."""
+    """Return the workspace of the request: the caller's own if none is named."""
     return caller.topic if workspace_id is None else workspace_topic(caller, workspace_id)
-
-
-def _workspace(caller: Caller, topic: str) -> Workspace:
-    row = caller.means.store.row(topic, "workspace", "")
-    if row is None:
-        raise not_found("workspace")
-    workspace: Workspace = entity(row)
-    return workspace

@@ -1,4 +1,4 @@
-"""Webhooks and A2A push notification configs: set, seen with their deliveries, removed, tried again."""
+"""Webhooks and A2A push notification configs: set, listed with their deliveries, removed, resumed."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from redkey.services.use_case import use_case
 from redkey.services.use_cases.events import event_types
 from redkey.services.use_cases.pages import place_after
 from redkey.shapes import webhooks
-from redkey.shapes.fields import Page, given
+from redkey.shapes.fields import Page, set_fields
 from redkey.shapes.webhooks import CreatedWebhook, NewWebhook, Webhook, WebhookChanged, WebhookQuery
 from redkey.wire import events
 
 
 @use_case(webhooks.CREATE_WEBHOOK)
 def create_webhook(caller: Caller, new: NewWebhook) -> Pending[CreatedWebhook]:
-    """Send chosen events of the workspace to a URL from here on."""
+    """Send chosen events of the workspace to a URL from now on."""
     check_receiver(caller, new.receiver_url, "/receiverUrl")
     event_types(",".join(new.types), "types")
     webhook_id = "whk_" + caller.means.ids.ulid()
-    # Not looked through for secrets: a receiver's URL may well hold one, and the document can be erased.
-    ref, content = caller.document({"url": new.receiver_url} | given(new, "types", "description"))
+    # Not searched for secrets: a receiver's URL may well hold one, and the document can be erased.
+    ref, content = caller.document({"url": new.receiver_url} | set_fields(new, "types", "description"))
 
     def reply(outcome: Outcome, place: Place) -> CreatedWebhook:
         set_ = outcome.payload(events.WebhookSet)
@@ -49,7 +49,7 @@ def create_webhook(caller: Caller, new: NewWebhook) -> Pending[CreatedWebhook]:
 
 @use_case(webhooks.LIST_WEBHOOKS)
 def list_webhooks(caller: Caller, asked: WebhookQuery) -> Page[Webhook]:
-    """Webhooks and push notification configs, oldest first, with their deliveries."""
+    """List webhooks and push notification configs, oldest first, with their deliveries."""
     store, topic = caller.means.store, caller.topic
     rows = store.rows(topic, "webhook", "present", place_after(asked), asked.limit)
     found = [webhook_view(store, topic, entity(row)) for row in rows]
@@ -59,14 +59,14 @@ def list_webhooks(caller: Caller, asked: WebhookQuery) -> Page[Webhook]:
 
 @use_case(webhooks.GET_WEBHOOK)
 def get_webhook(caller: Caller, webhook_id: str) -> Webhook:
-    """One webhook, with its deliveries."""
+    """Show one webhook, with its deliveries."""
     return webhook_view(caller.means.store, caller.topic, _read(caller, webhook_id))
 
 
 @use_case(webhooks.REMOVE_WEBHOOK)
 def remove_webhook(caller: Caller, webhook_id: str) -> Pending[WebhookChanged]:
     """Send nothing more to a webhook."""
-    # The request that removed it is answered again from its record.
+    # A repeat of the request that removed it is answered from its record.
     webhook = _read(caller, webhook_id, removed=caller.is_repeat)
 
     def reply(outcome: Outcome, place: Place) -> WebhookChanged:
@@ -78,7 +78,7 @@ def remove_webhook(caller: Caller, webhook_id: str) -> Pending[WebhookChanged]:
 
 @use_case(webhooks.RESUME_WEBHOOK)
 async def resume_webhook(caller: Caller, webhook_id: str) -> WebhookChanged:
-    """Try a parked webhook again, from the event that it did not take."""
+    """Resume a parked webhook, from the event that it did not accept."""
     key, topic = _read(caller, webhook_id).key, caller.topic
 
     def resume(unit: Unit) -> None:
@@ -92,7 +92,7 @@ async def resume_webhook(caller: Caller, webhook_id: str) -> WebhookChanged:
 
 
 def _read(caller: Caller, webhook_id: str, *, removed: bool = False) -> entities.Webhook:
-    """A webhook or push notification config by its id; one that was removed only where it is asked for."""
+    """Return a webhook or push notification config by its id; a removed one only if the caller asks for it."""
     row = caller.means.store.row(caller.topic, "webhook", webhook_id)
     found: entities.Webhook | None = entity(row) if row is not None else None
     if found is None and webhook_id.startswith("psh_"):
@@ -104,7 +104,7 @@ def _read(caller: Caller, webhook_id: str, *, removed: bool = False) -> entities
 
 
 def pushes_of(caller: Caller, task_id: str, *, removed: bool = False) -> list[entities.Webhook]:
-    """The configs of a task, or of every task; their keys are next to each other."""
+    """List the configs of a task, or of every task; their keys are next to each other."""
     found: list[entities.Webhook] = []
     prefix = f"{task_id}/" if task_id else "task_"
     after = prefix

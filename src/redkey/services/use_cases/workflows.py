@@ -1,4 +1,4 @@
-"""Workflows: plans at work. Started, seen now and at any place of the ledger, drawn, paused, resumed, cancelled."""
+"""Workflows: runs of plans. Started, shown now and at any place of the ledger, drawn, paused, resumed, cancelled."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from redkey.wire.events import Ref, TaskAvailable, TaskCreated, WorkflowStarted
 from redkey.wire.ids import event_id, parse_stream
 from redkey.wire.names import queue_id
 
-# How often rows are read again when records were appended meanwhile.
+# How often rows are read again if records were appended meanwhile.
 _TRIES = 5
 
 
 @use_case(workflows.START_WORKFLOW)
 async def start_workflow(caller: Caller, new: NewWorkflow) -> Pending[StartedWorkflow]:
-    """Start a plan: it is validated, its missing roles are made, and its first tasks open."""
+    """Start a plan: it is validated, its missing roles are created, and its first tasks open."""
     named = queue_id(new.queue_id)
     if (new.plan is None) == (new.definition_id is None):
         raise wrong("plan_or_definition", "/plan", "give a plan or a definitionId, and not both")
@@ -74,13 +74,14 @@ async def start_workflow(caller: Caller, new: NewWorkflow) -> Pending[StartedWor
         roles,
         definition_id=version.definition_id if version is not None else "",
         version=version.version if version is not None else 0,
+        phase_id=new.phase_id or "",
     )
     validation = validation_view(found)
     return Pending(command, lambda outcome, _: _started(outcome, validation), (*prepared.contents, *documents))
 
 
 def _published(caller: Caller, new: NewWorkflow) -> tuple[Plan, entities.Version]:
-    """The plan of a published version."""
+    """Return the plan of a published version."""
     store, topic, definition_id = caller.means.store, caller.topic, new.definition_id or ""
     definition = read_definition(store, topic, definition_id)
     if definition is None:
@@ -97,7 +98,7 @@ def _published(caller: Caller, new: NewWorkflow) -> tuple[Plan, entities.Version
 
 
 def _as_published(caller: Caller, version: entities.Version) -> Prepared:
-    """A run without an input of its own works by the documents of its version."""
+    """Start a run without an input of its own: it uses the documents of its version."""
     return Prepared(
         pinned(caller.means.store, caller.topic, version.structure_sha256),
         Ref(bytes=version.structure_bytes, sha256=version.structure_sha256),
@@ -130,7 +131,7 @@ def _started(outcome: Outcome, validation: Validation) -> StartedWorkflow:
 
 
 def read_workflow(caller: Caller, workflow_id: str) -> entities.Workflow:
-    """The run with an id; not found when there is none in the workspace."""
+    """Return the run with an id; not found if the workspace has none."""
     return read_entity(caller, entities.Workflow, workflow_id)
 
 
@@ -140,7 +141,7 @@ def _show(caller: Caller, workflow: entities.Workflow) -> Workflow:
 
 @use_case(workflows.LIST_WORKFLOWS)
 def list_workflows(caller: Caller, asked: WorkflowQuery) -> Page[Workflow]:
-    """The runs of the workspace, the oldest first."""
+    """List the runs of the workspace, the oldest first."""
     wanted = asked.state
     listed = "live" if wanted in ("running", "paused") else "ended" if wanted not in (None, "live") else wanted
     found: Page[entities.Workflow] = page_by_place(caller, "workflow", listed, asked, lambda workflow: workflow)
@@ -150,13 +151,13 @@ def list_workflows(caller: Caller, asked: WorkflowQuery) -> Page[Workflow]:
 
 @use_case(workflows.GET_WORKFLOW)
 def get_workflow(caller: Caller, workflow_id: str) -> Workflow:
-    """One run."""
+    """Show one run."""
     return _show(caller, read_workflow(caller, workflow_id))
 
 
 @use_case(workflows.GET_WORKFLOW_STATE)
 async def get_workflow_state(caller: Caller, workflow_id: str, asked: AtQuery) -> WorkflowState:
-    """Everything about a run: every task with its state, attempt, claim, gate and what it waits for."""
+    """Show everything about a run: every task with its state, attempt, claim, gate and what it waits for."""
     found = await _snapshot(caller, workflow_id, asked.at)
     store, topic = caller.means.store, caller.topic
     read = partial(read_document, store, topic)
@@ -167,7 +168,7 @@ async def get_workflow_state(caller: Caller, workflow_id: str, asked: AtQuery) -
 
 @use_case(workflows.GET_WORKFLOW_GRAPH)
 async def get_workflow_graph(caller: Caller, workflow_id: str, asked: GraphQuery) -> Graph:
-    """A run as nodes and edges, or as Mermaid text."""
+    """Return a run as nodes and edges, or as Mermaid text."""
     found = await _snapshot(caller, workflow_id, asked.at)
     return workflow_graph(found, plan_text(caller.means.store, caller.topic, found.run.workflow.content_sha256))
 
@@ -177,7 +178,7 @@ async def _snapshot(caller: Caller, workflow_id: str, at: int | None) -> RunSnap
     if at is None:
         return await caller.in_thread(lambda: _steady(caller, workflow_id))
     if at > store.head(topic).sequence:
-        raise wrong("sequence_ahead", "/at", "the ledger has not come to this sequence yet")
+        raise wrong("sequence_ahead", "/at", "the ledger has not reached this sequence yet")
     found = await caller.in_thread(lambda: run_at(store, topic, workflow, at))
     if found is None:
         raise not_found("workflow")
@@ -185,32 +186,32 @@ async def _snapshot(caller: Caller, workflow_id: str, at: int | None) -> RunSnap
 
 
 def _steady(caller: Caller, workflow_id: str) -> RunSnapshot:
-    """The run now. It takes many reads, which show one moment only when no record was appended between them."""
+    """Return the run now. That takes many reads, which show one moment only if no record was appended between them."""
     store, topic = caller.means.store, caller.topic
     for _ in range(_TRIES):
         found = run_now(store, topic, read_workflow(caller, workflow_id))
         if store.head(topic).sequence == found.sequence:
             return found
-    # The workspace is never quiet: replay the run's records up to the place of the last try.
+    # The workspace is never idle: replay the run's records up to the place of the last try.
     replayed = run_at(store, topic, read_workflow(caller, workflow_id), found.sequence)
     return replayed or found
 
 
 @use_case(workflows.PAUSE_WORKFLOW)
 def pause_workflow(caller: Caller, workflow_id: str) -> Pending[WorkflowChanged]:
-    """Pause a run: nothing opens and nothing is claimed; running claims go on."""
+    """Pause a run: nothing opens and nothing is claimed; running claims continue."""
     return Pending(PauseWorkflow(workflow_id), lambda outcome, _: _changed(outcome, workflow_id, "paused"))
 
 
 @use_case(workflows.RESUME_WORKFLOW)
 def resume_workflow(caller: Caller, workflow_id: str) -> Pending[WorkflowChanged]:
-    """Let a paused run go on."""
+    """Resume a paused run."""
     return Pending(ResumeWorkflow(workflow_id), lambda outcome, _: _changed(outcome, workflow_id, "running"))
 
 
 @use_case(workflows.CANCEL_WORKFLOW)
 def cancel_workflow(caller: Caller, workflow_id: str) -> Pending[WorkflowChanged]:
-    """End a run at once; holders of its tasks learn it at their next call."""
+    """End a run at once; holders of its tasks learn it with their next call."""
     return Pending(CancelWorkflow(workflow_id), lambda outcome, _: _changed(outcome, workflow_id, "cancelled"))
 
 

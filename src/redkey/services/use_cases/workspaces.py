@@ -1,4 +1,4 @@
-"""Workspaces and their API keys. A request's workspace comes from its key; operators see and begin all of them."""
+"""Workspaces and their API keys. A request's workspace comes from its key; operators see and create all of them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,45 @@ from redkey.commands.decision import Refused, not_found
 from redkey.commands.registry import RevokeKey
 from redkey.readmodel.rows import entity
 from redkey.readmodel.workspace_view import key_view, workspace_view
+from redkey.reducers.entities import Workspace as WorkspaceState
 from redkey.services.caller import Caller, Pending
-from redkey.services.outcome import Outcome
+from redkey.services.ordered.operations import OrderRequest
+from redkey.services.outcome import Outcome, settled
 from redkey.services.place import Place
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.new_key import new_key
+from redkey.services.use_cases.ordered_workspaces import begin_ordered
 from redkey.services.use_cases.texts import keep
-from redkey.services.workspaces import begin_workspace, check_visitor, new_workspace_id, setting_of, topic_of
+from redkey.services.workspaces import (
+    begin_workspace,
+    check_visitor,
+    first_policy,
+    new_workspace_id,
+    setting_of,
+    topic_of,
+)
 from redkey.services.workspaces import workspaces as all_workspaces
 from redkey.shapes import workspaces
 from redkey.shapes.fields import Page, PageQuery
-from redkey.shapes.workspaces import CreatedKey, CreatedWorkspace, Key, NewKey, NewWorkspace, RevokedKey, Workspace
+from redkey.shapes.workspaces import (
+    CreatedKey,
+    CreatedWorkspace,
+    Key,
+    NewKey,
+    NewWorkspace,
+    RevokedKey,
+    Workspace,
+    WorkspaceFilter,
+)
 from redkey.wire.events import KeyCreated, KeyRevoked
 from redkey.wire.ids import event_id
 
 
 @use_case(workspaces.LIST_WORKSPACES)
-def list_workspaces(caller: Caller, asked: PageQuery) -> Page[Workspace]:
-    """The workspaces of the caller: its own; for operators all."""
+def list_workspaces(caller: Caller, asked: WorkspaceFilter) -> Page[Workspace]:
+    """List the workspaces of the caller: its own; for operators all."""
     store = caller.means.store
-    if "operator" not in caller.actor.scopes:
+    if asked.own or "operator" not in caller.actor.scopes:
         row = store.row(caller.topic, "workspace", "")
         if row is None or asked.after:
             return Page(())
@@ -44,12 +63,14 @@ def list_workspaces(caller: Caller, asked: PageQuery) -> Page[Workspace]:
 
 @use_case(workspaces.CREATE_WORKSPACE)
 async def create_workspace(caller: Caller, new: NewWorkspace) -> CreatedWorkspace:
-    """Begin a workspace with a first key."""
+    """Create a workspace with a first key."""
     means = caller.means
+    if new.order == "network":
+        return await _create_ordered(caller, new)
     key = new_key(caller, ("admin",))
     name = keep(caller, {"name": new.name})[1] if new.name is not None else None
     idem, body = caller.identity
-    # Before anything is created; the unit looks once more.
+    # Before anything is created; the unit checks once more.
     check_visitor(means.store, caller.actor)
     workspace_id = new_workspace_id(means.ids, idem)
     topic = await means.coordinator.create_topic(setting_of(workspace_id))
@@ -63,7 +84,7 @@ async def create_workspace(caller: Caller, new: NewWorkspace) -> CreatedWorkspac
             caller.actor,
             key,
             name,
-            block_routes=means.config.new_block_routes,
+            policy=first_policy(means.config),
             idem=idem,
             body=body,
         ),
@@ -79,9 +100,25 @@ async def create_workspace(caller: Caller, new: NewWorkspace) -> CreatedWorkspac
     )
 
 
+async def _create_ordered(caller: Caller, new: NewWorkspace) -> CreatedWorkspace:
+    """Create a workspace on a new topic of the network."""
+    workspace_id = new_workspace_id(caller.means.ids, caller.identity[0])
+    begun = await begin_ordered(caller, workspace_id, OrderRequest(name=new.name))
+    if begun.key_id is None or begun.api_key is None:
+        raise Refused(409, "workspace_exists", "The workspace exists already; create another key: redkey key create.")
+    topic = workspace_topic(caller, workspace_id)
+    first = settled(caller.means.store.read(topic, 0, 1)[0])
+    return CreatedWorkspace(
+        workspace_id=workspace_id,
+        key_id=begun.key_id,
+        api_key=begun.api_key,
+        event_id=event_id(first.event.wire_id),
+    )
+
+
 @use_case(workspaces.CREATE_KEY)
 def create_key(caller: Caller, workspace_id: str, new: NewKey) -> Pending[CreatedKey]:
-    """Make a key; its secret is shown once."""
+    """Create a key; its secret is shown once."""
     topic = workspace_topic(caller, workspace_id)
     _check_grant(caller, new, topic)
     ref, name = keep(caller, {"name": new.name}) if new.name is not None else (None, None)
@@ -103,7 +140,7 @@ def create_key(caller: Caller, workspace_id: str, new: NewKey) -> Pending[Create
 
 @use_case(workspaces.LIST_KEYS)
 def list_keys(caller: Caller, workspace_id: str, asked: PageQuery) -> Page[Key]:
-    """The keys of a workspace."""
+    """List the keys of a workspace."""
     topic, store = workspace_topic(caller, workspace_id), caller.means.store
     rows = store.rows(topic, "key", after=(0, asked.after), limit=asked.limit + 1)
     items = [key_view(store, topic, entity(row)) for row in rows[: asked.limit]]
@@ -112,7 +149,7 @@ def list_keys(caller: Caller, workspace_id: str, asked: PageQuery) -> Page[Key]:
 
 @use_case(workspaces.REVOKE_KEY)
 def revoke_key(caller: Caller, workspace_id: str, key_id: str) -> Pending[RevokedKey]:
-    """Make a key invalid, at once and for good; its tokens with it."""
+    """Revoke a key, at once and for good; its tokens with it."""
 
     def reply(outcome: Outcome, place: Place) -> RevokedKey:
         revoked = outcome.payload(KeyRevoked)
@@ -122,7 +159,7 @@ def revoke_key(caller: Caller, workspace_id: str, key_id: str) -> Pending[Revoke
 
 
 def workspace_topic(caller: Caller, workspace_id: str) -> str:
-    """The topic of a workspace: the caller's own, or any for operators; not found for everybody else."""
+    """Return the topic of a workspace: the caller's own, or any for operators; not found for all others."""
     if workspace_id == caller.actor.workspace_id:
         return caller.topic
     topic = topic_of(caller.means.store, workspace_id) if "operator" in caller.actor.scopes else None
@@ -131,12 +168,21 @@ def workspace_topic(caller: Caller, workspace_id: str) -> str:
     return topic
 
 
+def workspace_at(caller: Caller, topic: str) -> WorkspaceState:
+    """Return the workspace that a topic holds; not found while it holds none."""
+    row = caller.means.store.row(topic, "workspace", "")
+    if row is None:
+        raise not_found("workspace")
+    workspace: WorkspaceState = entity(row)
+    return workspace
+
+
 def _check_grant(caller: Caller, new: NewKey, topic: str) -> None:
-    """A caller cannot give more than it has, and a key with the scope agent names its agent."""
+    """Refuse a key with more rights than its creator has; a key with the scope agent must name its agent."""
     if "operator" in new.scopes and "operator" not in caller.actor.scopes:
         raise Refused(403, "insufficient_scope", "Only an operator makes operator keys.")
     if len(set(new.scopes)) != len(new.scopes):
-        raise Refused(422, "scope_repeated", "A scope stands twice.", "/scopes")
+        raise Refused(422, "scope_repeated", "A scope is listed twice.", "/scopes")
     if ("agent" in new.scopes) != (new.agent_id is not None):
         detail = "A key with the scope agent names its agentId, and no other key does."
         raise Refused(422, "agent_id_mismatch", detail, "/agentId")

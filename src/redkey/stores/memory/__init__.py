@@ -1,8 +1,8 @@
-"""The memory store: everything a sequenced store does, but to survive. For simulation and tests.
+"""The memory store: a sequenced store without durability, for simulation and tests.
 
-A *disk* is what would survive. Several stores may share one, as several processes share a data directory: each
-has its own clock and learns by `changed` that another has committed. Nothing here reads a real clock or draws
-at random: the same calls on the same clock give the same ledger.
+A *disk* is the state that would survive. Several stores may share one, as several processes share a data directory:
+each has its own clock and learns from `changed` that another one has committed. Nothing here reads a real clock or uses
+randomness: the same calls with the same clock give the same ledger.
 """
 
 from redkey.stores.memory.disk import MemoryDisk

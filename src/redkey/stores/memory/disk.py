@@ -1,4 +1,4 @@
-"""What several memory stores share: committed state, and the right to write to it."""
+"""What several memory stores share: the committed state, and the right to write to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redkey.stores.memory.reader import MemoryReader
 
 
 class MemoryDisk:
-    """Committed topics and settings. The writer lock is taken for a unit, or held for a store's next one."""
+    """Committed topics and settings. The writer lock is taken for a unit, or held for a store's next unit."""
 
     def __init__(self) -> None:
         self.topics: dict[str, Layer] = {}
@@ -21,7 +21,7 @@ class MemoryDisk:
         self.commits = 0
         self.listeners: list[Commits] = []
         self._snapshots: list[MemorySnapshot] = []
-        # Nobody reads committed state while a unit is absorbed into it.
+        # Blocks reads of committed state while a unit is merged into it.
         self.guard = threading.RLock()
         self._changed = threading.Condition()
         self._owner: object = None
@@ -29,7 +29,7 @@ class MemoryDisk:
 
     @contextmanager
     def snapshot(self) -> Iterator[MemorySnapshot]:
-        """Committed state as it is now: what changes meanwhile is copied for it first."""
+        """A snapshot of the committed state; what changes later is copied for it first."""
         snapshot = MemorySnapshot(self)
         with self.guard:
             self._snapshots.append(snapshot)
@@ -40,25 +40,25 @@ class MemoryDisk:
                 self._snapshots.remove(snapshot)
 
     def keep_for_snapshots(self, topics: Iterable[str], *, settings: bool) -> None:
-        """These topics are about to change."""
+        """Copy these topics for all snapshots before they change."""
         for snapshot in self._snapshots:
             snapshot.keep(topics, settings=settings)
 
     def acquire(self, store: object, *, wait: bool) -> None:
-        """Take the lock for a unit of this thread, or the one that is held for the store."""
+        """Take the lock for a unit of this thread, or use the one that is held for the store."""
         self._take(store, threading.get_ident(), wait=wait)
 
     def hold(self, store: object) -> None:
-        """Wait for the lock and keep it for the store's next unit, in whichever thread."""
+        """Take the lock and keep it for the store's next unit, in any thread."""
         self._take(store, None, wait=True)
 
     def release(self, store: object) -> None:
-        """Let the lock go after a unit."""
-        self._let_go(store, held=False)
+        """Release the lock after a unit."""
+        self._release(store, held=False)
 
     def release_held(self, store: object) -> None:
-        """Let go a lock that was held for a unit that did not come."""
-        self._let_go(store, held=True)
+        """Release a lock that was held for a unit that did not follow."""
+        self._release(store, held=True)
 
     def _take(self, store: object, thread: int | None, *, wait: bool) -> None:
         with self._changed:
@@ -66,13 +66,13 @@ class MemoryDisk:
                 if not wait and self._owner is not store:
                     raise WriterBusy
                 if self._thread == threading.get_ident():
-                    raise StoreMisused("this thread has a unit open already; end it first", code="unit_open")
+                    raise StoreMisused("this thread already has an open unit; end it first", code="unit_open")
                 if not wait:
                     raise WriterBusy
                 self._changed.wait()
             self._owner, self._thread = store, thread
 
-    def _let_go(self, store: object, *, held: bool) -> None:
+    def _release(self, store: object, *, held: bool) -> None:
         with self._changed:
             if self._owner is store and (self._thread is None) == held:
                 self._owner = self._thread = None
@@ -80,7 +80,7 @@ class MemoryDisk:
 
 
 class MemorySnapshot(MemoryReader):
-    """What was committed at one moment."""
+    """The committed state at one moment."""
 
     def __init__(self, disk: MemoryDisk) -> None:
         self._disk, self._guard = disk, disk.guard
@@ -89,7 +89,7 @@ class MemorySnapshot(MemoryReader):
         self._settings: dict[str, str] | None = None
 
     def keep(self, topics: Iterable[str], *, settings: bool) -> None:
-        """Copy what is about to change."""
+        """Copy topics that are about to change."""
         for topic in topics:
             if topic not in self._kept:
                 committed = self._disk.topics.get(topic)

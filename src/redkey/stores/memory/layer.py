@@ -1,7 +1,7 @@
-"""What the memory store keeps of one topic, in layers: a unit's additions over what is committed.
+"""The memory store's data of one topic, in layers: a unit's additions above the committed state.
 
-A layer without one below it is committed state. A unit reads through its own layer and commits by letting the
-one below absorb it; to roll back is to drop it.
+A layer without a layer below it is committed state. A unit reads through its own layer; to commit, the layer below
+absorbs it; to roll back, it is dropped.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from redkey.ledger.ports import Content, Entry, Row
 from redkey.ledger.record import EMPTY_HEAD, Head, Record
 from redkey.ledger.tail import head_of
 
-# The name of the list that holds all rows of a kind, by key.
+# The name of the list that contains all rows of a kind, by key.
 _ALL = None
 Place = tuple[int, str]
 
 
 class Layer:
-    """Everything of one topic."""
+    """All data of one topic."""
 
     def __init__(self, below: Layer | None = None) -> None:
         self.below = below
@@ -32,9 +32,9 @@ class Layer:
         self.tiles: dict[tuple[int, int], bytes] = {}
         self.checkpoints: dict[int, bytes] = {}
         self.counters: dict[str, int] = {}
-        # When something is due next; 0 for never, None when this layer does not say.
+        # When something is due next; 0 for never, None if this layer does not set it.
         self.due: int | None = None
-        # None says that something which is there below is deleted here.
+        # None means that the entry below is deleted here.
         self.contents: dict[str, Content | None] = {}
         self.rows: dict[tuple[str, str], Row | None] = {}
         self._lists: dict[tuple[str, str | None], list[Place]] = {}
@@ -58,8 +58,12 @@ class Layer:
         return self.below.record(sequence)
 
     def find(self, wire_id: str) -> int | None:
-        found = self.below.find(wire_id) if self.below else None
-        return self.wires.get(wire_id) if found is None else found
+        below = self.below.find(wire_id) if self.below else None
+        return self.wires.get(wire_id) if below is None else below
+
+    def wire_ids(self, prefix: str) -> set[str]:
+        below = self.below.wire_ids(prefix) if self.below else set()
+        return below | {wire_id for wire_id in self.wires if wire_id.startswith(prefix)}
 
     def sequences(self, subject: str) -> list[int]:
         below = self.below.sequences(subject) if self.below else []
@@ -89,13 +93,16 @@ class Layer:
         places = islice(self._walk(kind, listed, after), max(0, limit))
         return [row for _, key in places if (row := self.row(kind, key)) is not None]
 
+    def count_rows(self, kind: str, listed: str) -> int:
+        return sum(1 for _ in self._walk(kind, listed, (0, "")))
+
     def _walk(self, kind: str, listed: str | None, after: Place) -> Iterator[Place]:
         own = self._lists.get((kind, listed), [])
-        mine = islice(own, bisect_right(own, after), None)
+        own_places = islice(own, bisect_right(own, after), None)
         if self.below is None:
-            return mine
-        under = (place for place in self.below._walk(kind, listed, after) if (kind, place[1]) not in self.rows)
-        return heapq.merge(under, mine)
+            return own_places
+        below = (place for place in self.below._walk(kind, listed, after) if (kind, place[1]) not in self.rows)
+        return heapq.merge(below, own_places)
 
     # The rest.
 
@@ -122,13 +129,13 @@ class Layer:
         return self.below.due_at() if self.below else 0
 
     def copy(self) -> Layer:
-        """Committed state as it is now, for a snapshot."""
+        """A copy of the committed state, for a snapshot."""
         copied = Layer()
         copied.absorb(self)
         return copied
 
     def absorb(self, above: Layer) -> None:
-        """Take over what a unit has added."""
+        """Merge the additions of a unit."""
         self.records += above.records
         for wire_id, sequence in above.wires.items():
             self.wires.setdefault(wire_id, sequence)
@@ -149,7 +156,7 @@ class Layer:
 
 
 def _places(row: Row) -> Iterator[tuple[str | None, Place]]:
-    """The lists a row stands in, and where."""
+    """The lists that contain a row, and its place in each."""
     yield _ALL, (0, row.key)
     if row.listed:
         yield row.listed, (row.position, row.key)

@@ -1,9 +1,10 @@
-"""The memory store behind a network: servers on one database, with delays, lost connections and commits in doubt.
+"""The memory store behind a simulated network: servers on one database, with delays, lost connections and uncertain
+commits.
 
-It behaves as a database across a network does: a unit locks its topic and runs on a writer thread, units of different
-topics run side by side, servers hear of each other's commits a while later, and a commit may end without an answer.
-The `Network` draws what goes wrong from one seed, and waits by a function that it was given: a simulation gives one
-that lets made-up time pass.
+It behaves like a database across a network: a unit locks its topic and runs on a writer thread, units of different
+topics run in parallel, servers learn of each other's commits after a delay, and a commit may end without an answer.
+The `Network` draws all failures from one seed and waits by calling the given function; a simulation passes one that
+advances simulated time.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ from redkey.stores.memory.reader import MemoryReader
 from redkey.stores.memory.store import MemoryStore
 from redkey.stores.memory.unit import MemoryUnit
 
-# How long a writer waits for the lock of a topic, and how often it looks.
+# How long a writer waits for the lock of a topic, and how often it checks.
 _WAIT_SECONDS = 3.0
 _LOOK_SECONDS = 0.002
-# The key of the lock for units on the whole store.
+# The lock key for units on the whole store.
 _STORE = ""
 
 
 class Weather(msgspec.Struct):
-    """What goes wrong on a network.
+    """The failures of a network.
 
-    Chances are in one unit, seconds are drawn up to what is said.
+    Chances are per unit; seconds are upper limits of random durations.
     """
 
     delay_seconds: float = 0.0
-    # A notice that takes long, as after a lost connection.
+    # A notice that takes long, for example after a lost connection.
     notice_seconds: float = 0.0
     lost_begin: float = 0.0
-    # The connection is lost during the commit, which the database has not seen, has done, or does later.
+    # The connection is lost during the commit: the database has not received it, has done it, or does it later.
     lost_commit: float = 0.0
     done_commit: float = 0.0
     late_commit: float = 0.0
@@ -54,7 +55,7 @@ class Weather(msgspec.Struct):
 
 
 class Network:
-    """A database, its clock and locks, and the ways to it."""
+    """A database, its clock and locks, and the connections to it."""
 
     def __init__(
         self,
@@ -67,15 +68,15 @@ class Network:
         later: Callable[[float, Callable[[], None]], object] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`sleep` waits in a thread, `later` calls a function after so many seconds."""
+        """`sleep` waits in a thread; `later` calls a function after a number of seconds."""
         self.disk, self.clock = disk or MemoryDisk(), LedgerClock(clock)
         self.weather, self.random = weather or Weather(), random
         self._sleep, self._later, self._now = sleep, later or _call_later, now
         self.stores: list[NetworkStore] = []
-        # topic -> the store and the thread that have its lock.
+        # topic -> the store and the thread that hold its lock.
         self._owners: dict[str, tuple[object, int]] = {}
         self._guard = threading.Lock()
-        # The units that were committed: what a unit without records is known by.
+        # The committed units by name, to identify even a unit without records.
         self.committed: set[str] = set()
         self.last_units: dict[str, str] = {}
         self._units = 0
@@ -87,25 +88,25 @@ class Network:
             return str(self._units)
 
     def happens(self, chance: float) -> bool:
-        """Draw whether something goes wrong."""
+        """Draw whether a failure happens."""
         return chance > 0 and self.random.random() < chance
 
     def travel(self) -> None:
-        """A message is on its way."""
+        """Wait while a message travels."""
         if self.weather.delay_seconds:
             self._sleep(self.random.uniform(0, self.weather.delay_seconds))
 
     def lock(self, topic: str, store: object, *, wait: bool) -> None:
-        """Take the lock of a topic; WriterBusy when it cannot be had in time."""
-        deadline, asked = self._now() + _WAIT_SECONDS, (store, threading.get_ident())
+        """Take the lock of a topic; WriterBusy after the time limit."""
+        deadline, holder = self._now() + _WAIT_SECONDS, (store, threading.get_ident())
         while True:
             with self._guard:
                 owner = self._owners.get(topic)
                 if owner is None:
-                    self._owners[topic] = asked
+                    self._owners[topic] = holder
                     return
-            if owner == asked:
-                raise StoreMisused("this thread has a unit open already; end it first", code="unit_open")
+            if owner == holder:
+                raise StoreMisused("this thread already has an open unit; end it first", code="unit_open")
             if not wait or self._now() >= deadline:
                 raise WriterBusy
             self._sleep(_LOOK_SECONDS)
@@ -117,7 +118,7 @@ class Network:
                 del self._owners[topic]
 
     def end_late(self, topic: str, commit: Callable[[], None]) -> None:
-        """The database ends a transaction whose client is gone, one way or the other; until then it keeps the lock."""
+        """End a transaction of a lost client later, by commit or rollback; until then the database keeps its lock."""
         with self._guard:
             self._owners[topic] = self, 0
 
@@ -129,17 +130,17 @@ class Network:
         self.after(self.weather.late_seconds, end)
 
     def unlock_all(self, store: object) -> None:
-        """A server is gone: the database ends what it had open."""
+        """End all transactions of a server that is gone."""
         with self._guard:
             for topic in [topic for topic, (owner, _) in self._owners.items() if owner is store]:
                 del self._owners[topic]
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Do something up to so many seconds later."""
+        """Call a function within this many seconds."""
         self._later(self.random.uniform(0, seconds), action)
 
     def announce(self, topic: str, head: int, writer: NetworkStore) -> None:
-        """Tell every server of a commit: each hears of it a while later, and its own server at once."""
+        """Announce a commit to every server: after a delay, or at once to the server that made it."""
         for store in list(self.stores):
             if store is writer:
                 store.learn(topic, head, own=True)
@@ -150,7 +151,7 @@ class Network:
 
 
 class NetworkStore(MemoryStore):
-    """One server's connection to a database across a network."""
+    """One server's connection to the simulated database."""
 
     engine = "memory network"
     inline = False
@@ -160,7 +161,7 @@ class NetworkStore(MemoryStore):
         self._network = network
         self._open_units: dict[str, MemoryUnit] = {}
         self._topic_tails: dict[str, Tails] = {}
-        # topic -> the unit that this store committed last, how often others came in between, the head that is known.
+        # Topic -> the unit that this store committed last; how many foreign commits followed; the known head.
         self._last_unit: dict[str, str] = {}
         self._foreign: dict[str, int] = {}
         self._known: dict[str, int] = {}
@@ -187,7 +188,7 @@ class NetworkStore(MemoryStore):
             yield unit
 
     def create_topic(self, topic: str | None = None, *, fact: str = "", wait: bool = True) -> str:
-        """One insert; where its answer is lost, it is sent again: with the same fact it finds the same topic."""
+        """Create a topic by one insert. If its answer is lost it is sent again: the same fact finds the same topic."""
         self._check_open()
         self._network.travel()
         with self._guard:
@@ -201,7 +202,7 @@ class NetworkStore(MemoryStore):
     @contextmanager
     def together(self, *, wait: bool = True) -> Iterator[None]:
         if not self.inline:
-            raise StoreMisused("each unit of this store is committed by itself", code="not_inline")
+            raise StoreMisused("each unit of this store is committed separately", code="not_inline")
         yield
 
     def hold(self) -> None:
@@ -229,7 +230,7 @@ class NetworkStore(MemoryStore):
             try:
                 yield unit
                 network.travel()
-                # A server that is gone commits nothing.
+                # A server that is gone cannot commit.
                 self._check_open()
                 late, lost = network.happens(weather.late_commit), network.happens(weather.lost_commit)
                 # Only a commit that arrived can keep the lock.
@@ -244,7 +245,7 @@ class NetworkStore(MemoryStore):
         finally:
             if not late:
                 network.unlock(topic, self)
-        # The lock is free before the answer arrives: another server may commit meanwhile.
+        # The lock is free before the answer arrives, so another server may commit in the meantime.
         network.travel()
 
     def _begin(self, topic: str) -> MemoryUnit:
@@ -259,7 +260,7 @@ class NetworkStore(MemoryStore):
         return unit
 
     def _end(self, topic: str, unit: MemoryUnit, *, lost: bool, late: bool) -> None:
-        """Commit, as far as the network lets it."""
+        """Commit, unless the network fails."""
         network, weather = self._network, self._network.weather
         name, head = network.new_unit(), unit.head(topic)
         doubt = Doubt(topic, head.sequence, head.running_hash, name)
@@ -285,7 +286,7 @@ class NetworkStore(MemoryStore):
     def resolve(self, doubt: Doubt) -> Literal["committed", "failed"]:
         self._check_open()
         network = self._network
-        # Whoever gets the lock knows that the unit in doubt is over.
+        # Once the lock is taken, the uncertain unit has ended.
         network.lock(doubt.topic, self, wait=True)
         try:
             network.travel()
@@ -295,7 +296,7 @@ class NetworkStore(MemoryStore):
         finally:
             network.unlock(doubt.topic, self)
 
-    # What others commit.
+    # Commits of others.
 
     def known_head(self, topic: str) -> int:
         self._check_open()
@@ -307,19 +308,19 @@ class NetworkStore(MemoryStore):
         self._check_open()
 
     def learn(self, topic: str, head: int, *, own: bool = False) -> None:
-        """A commit was announced."""
+        """Handle the announcement of a commit."""
         if topic not in self._known:
-            # Nobody watches it.
+            # The topic is not watched.
             return
         self._known[topic] = max(self._known[topic], head)
-        # An own commit hides none of another server: what others brought is told by their notices alone.
-        if not own and head > self._told.get(topic, 0):
-            self._told[topic] = head
-            for heard in tuple(self._subscribers):
-                heard(topic, head)
+        # An own commit must not hide a foreign one: foreign commits are announced only by their own notices.
+        if not own and head > self._notified.get(topic, 0):
+            self._notified[topic] = head
+            for notify in tuple(self._subscribers):
+                notify(topic, head)
 
     def unit_or_store(self, topic: str) -> MemoryReader:
-        """What the tail of a topic reads: the unit that is open."""
+        """What the tail of a topic reads: the open unit, or the store."""
         return self._open_units.get(topic) or self
 
 

@@ -1,4 +1,4 @@
-"""Everything that is read from memory, for the store and for the unit alike: only the layers differ."""
+"""All reads of the memory store, for the store and for units; they differ only in their layers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from redkey.stores.memory.layer import Layer
 
 
 class MemoryReader(ABC):
-    """Reads layers: the store committed ones, a unit its own."""
+    """Reads layers: the store reads committed ones, a unit its own."""
 
     _guard: threading.RLock
 
     @abstractmethod
     def _layer(self, topic: str) -> Layer:
-        """The layer of a topic; an empty one when it is not there."""
+        """The layer of a topic; an empty one if the topic does not exist."""
 
     @abstractmethod
     def topics(self) -> Sequence[str]: ...
@@ -43,8 +43,8 @@ class MemoryReader(ABC):
         with self._guard:
             layer = self._layer(topic)
             sequences = range(min(before - 1, layer.head().sequence), max(after, 0), -1)
-            found = (record for record in map(layer.record, sequences) if containing in record.wire)
-            return list(islice(found, max(limit, 0)))
+            records = (record for record in map(layer.record, sequences) if containing in record.wire)
+            return list(islice(records, max(limit, 0)))
 
     def find(self, topic: str, wire_id: str) -> Record | None:
         with self._guard:
@@ -52,18 +52,22 @@ class MemoryReader(ABC):
             sequence = layer.find(wire_id)
             return None if sequence is None else layer.record(sequence)
 
+    def wire_ids(self, topic: str, prefix: str, limit: int = 10) -> Sequence[str]:
+        with self._guard:
+            return sorted(self._layer(topic).wire_ids(prefix))[: max(limit, 0)]
+
     def events(
         self, topic: str, subject: str, after: int = 0, limit: int = 500, *, newest_first: bool = False
     ) -> Sequence[Record]:
         with self._guard:
             layer, after, limit = self._layer(topic), max(after, 0), max(limit, 0)
-            found = layer.sequences(subject)
+            sequences = layer.sequences(subject)
             if newest_first:
-                end = bisect_left(found, after) if after else len(found)
-                chosen = found[max(0, end - limit) : end][::-1]
+                end = bisect_left(sequences, after) if after else len(sequences)
+                chosen = sequences[max(0, end - limit) : end][::-1]
             else:
-                begin = bisect_right(found, after)
-                chosen = found[begin : begin + limit]
+                begin = bisect_right(sequences, after)
+                chosen = sequences[begin : begin + limit]
             return [layer.record(sequence) for sequence in chosen]
 
     def row(self, topic: str, kind: str, key: str) -> Row | None:
@@ -76,17 +80,21 @@ class MemoryReader(ABC):
         with self._guard:
             return self._layer(topic).list_rows(kind, listed, (0, after[1]) if listed is None else after, limit)
 
+    def count_rows(self, topic: str, kind: str, listed: str) -> int:
+        with self._guard:
+            return self._layer(topic).count_rows(kind, listed)
+
     def content(self, topic: str, sha256: str) -> Content | None:
         with self._guard:
             return self._layer(topic).content(sha256)
 
     def content_facts(self, topic: str, sha256: str) -> ContentFacts | None:
-        found = self.content(topic, sha256)
-        return None if found is None else ContentFacts(len(found.data), found.pinned)
+        content = self.content(topic, sha256)
+        return None if content is None else ContentFacts(len(content.data), content.pinned)
 
     def content_chunks(self, topic: str, sha256: str) -> Iterator[bytes]:
-        found = self.content(topic, sha256)
-        return iter(()) if found is None else iter((found.data,))
+        content = self.content(topic, sha256)
+        return iter(()) if content is None else iter((content.data,))
 
     def counters(self, topic: str, prefix: str = "") -> Sequence[tuple[str, int]]:
         with self._guard:

@@ -1,4 +1,4 @@
-"""The memory store itself: units over a disk, readers of it, followers."""
+"""The memory store: units on a disk, readers of it, followers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from redkey.stores.transactions import Transactions, refuse_second
 
 
 class MemoryStore(Transactions[MemoryUnit], MemoryReader):
-    """A sequenced store over a disk that it may share with others."""
+    """A sequenced store on a disk that it may share with others."""
 
     def __init__(self, clock: Clock, disk: MemoryDisk | None = None) -> None:
         super().__init__()
@@ -30,10 +30,10 @@ class MemoryStore(Transactions[MemoryUnit], MemoryReader):
         self.unit: MemoryUnit | None = None
         self._commits = Commits()
         self._disk.listeners.append(self._commits)
-        # Commits of this store, and those of others that tails and worlds have been told of.
+        # Commits of this store, and the foreign commits that tails and worlds have seen.
         self._own = 0
         self._seen = self._asked = self._disk.commits
-        # The thread that has a unit open, and why that cannot be committed any more.
+        # The thread with an open unit, and the error that prevents its commit.
         self._unit_thread: int | None = None
         self._failed: BaseException | None = None
 
@@ -47,7 +47,7 @@ class MemoryStore(Transactions[MemoryUnit], MemoryReader):
 
     @contextmanager
     def _transaction(self, wait: bool) -> Iterator[MemoryUnit]:
-        """A transaction, or the one that this thread has open for several units."""
+        """Open a transaction, or return the one that this thread has open for several units."""
         if self.unit is not None and self._unit_thread == threading.get_ident():
             refuse_second(self.unit)
             try:
@@ -101,14 +101,14 @@ class MemoryStore(Transactions[MemoryUnit], MemoryReader):
 
     def known_head(self, topic: str) -> int:
         head = self.head(topic).sequence
-        self._told.setdefault(topic, head)
+        self._notified.setdefault(topic, head)
         return head
 
     def look(self) -> None:
         self._check_open()
         before, self._asked = self._asked, self._others()
         if before != self._asked:
-            self._tell(lambda topic: self.head(topic).sequence)
+            self._notify(lambda topic: self.head(topic).sequence)
 
     def due(self, now: int, limit: int) -> Sequence[str]:
         self._check_open()
@@ -144,7 +144,7 @@ class MemoryStore(Transactions[MemoryUnit], MemoryReader):
 
 
 class _Inside(MemoryReader):
-    """Reads as the unit that is open does: what tails and their trees read through."""
+    """Reads as the open unit does; tails and their trees read through it."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""One unit of work in memory: layers over the committed ones, absorbed by them when the unit commits."""
+"""One unit of work in memory: layers above the committed ones, which absorb them when the unit commits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from redkey.errors import AppendRefused, ContentRefused, StoreMisused
 from redkey.ledger import content as contents
-from redkey.ledger.ports import Content, Entry, Row, Upload
+from redkey.ledger.ports import Content, Entry, Erasure, Row, Upload
 from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, Record, entity, local_topic
 from redkey.ledger.tail import Tails, check_entity
 from redkey.ledger.tiles import TileTree
@@ -14,10 +14,11 @@ from redkey.stores.memory.disk import MemoryDisk
 from redkey.stores.memory.layer import Layer
 from redkey.stores.memory.reader import MemoryReader
 from redkey.stores.memory.upload import MemoryUpload
+from redkey.stores.transactions import finished_upload
 
 
 class MemoryUnit(MemoryReader):
-    """Adds to the store; reads what is there and what it has added."""
+    """Adds to the store; reads committed data and its own additions."""
 
     def __init__(self, disk: MemoryDisk, tails: Tails, others: int) -> None:
         # The topic that may be written now; None between the units of a group, and in a unit on the whole store.
@@ -32,11 +33,11 @@ class MemoryUnit(MemoryReader):
         self._ended = False
 
     def end(self) -> None:
-        """From here on every call is refused."""
+        """End the unit: from now on every call is refused."""
         self._ended = True
 
     def commit(self) -> None:
-        """Let the committed state absorb what was added."""
+        """Merge the additions into the committed state."""
         with self._guard:
             self._disk.keep_for_snapshots(self._layers, settings=bool(self._settings))
             for topic, layer in self._layers.items():
@@ -68,18 +69,18 @@ class MemoryUnit(MemoryReader):
         return self._tails.of(topic).next_timestamp()
 
     def create_topic(self, topic: str | None, fact: str) -> str:
-        """Create a topic, with the fact that leads to it; or the topic that has this fact."""
+        """Create a topic with its fact, or return the topic that already has this fact."""
         self._check_open()
-        found = self.setting(fact) if fact else None
-        if found is not None:
-            return found
+        existing = self.setting(fact) if fact else None
+        if existing is not None:
+            return existing
         if topic is None:
             local = [num for shard, realm, num in map(entity, self.topics()) if (shard, realm) == (1, 0)]
             topic = local_topic(max([num + 1 - FIRST_LOCAL_TOPIC for num in local], default=0))
         else:
             check_entity(topic, "topic")
             if topic in self.topics():
-                raise AppendRefused(f"topic {topic} is there already", code="topic_exists")
+                raise AppendRefused(f"topic {topic} already exists", code="topic_exists")
         self._layers[topic] = Layer()
         if fact:
             self._settings[fact] = topic
@@ -126,22 +127,18 @@ class MemoryUnit(MemoryReader):
                 layer.contents[item.sha256] = item
 
     def adopt(self, topic: str, upload: Upload) -> None:
-        if not isinstance(upload, MemoryUpload):
-            raise StoreMisused("the upload was begun by another store", code="upload_foreign")
-        if not upload.finished:
-            # Its file may not be durable, and its hash not the one of what will have come.
-            raise StoreMisused("the upload is not finished", code="upload_unfinished")
-        self.put_content(topic, [Content(upload.sha256, upload.data)])
+        staged = finished_upload(upload, MemoryUpload)
+        self.put_content(topic, [Content(staged.sha256, staged.data)])
 
-    def erase_content(self, topic: str, sha256: str) -> bool:
+    def erase_content(self, topic: str, sha256: str) -> Erasure:
         self._known(topic)
-        found = self._layer(topic).content(sha256)
-        if found is None:
-            return False
-        if found.pinned:
+        content = self._layer(topic).content(sha256)
+        if content is None:
+            return ""
+        if content.pinned:
             raise ContentRefused(f"content {sha256} is pinned: replay needs it", code="content_pinned")
         self._own(topic).contents[sha256] = None
-        return True
+        return "now"
 
     def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None:
         layer = self._own(topic)
@@ -161,7 +158,7 @@ class MemoryUnit(MemoryReader):
     def put_setting(self, name: str, value: str) -> None:
         self._check_open()
         if not self.is_store:
-            raise StoreMisused("settings are of the whole store; use write_store", code="unit_of_a_topic")
+            raise StoreMisused("settings belong to the whole store; use write_store", code="unit_of_a_topic")
         self._settings[name] = value
 
     def _own(self, topic: str) -> Layer:
@@ -173,10 +170,10 @@ class MemoryUnit(MemoryReader):
         return layer
 
     def _known(self, topic: str) -> None:
-        """Refuse every topic but the unit's own."""
+        """Refuse every topic except the unit's own."""
         self._check_open()
         if topic != self.topic:
-            raise StoreMisused(f"the unit is of topic {self.topic}, not {topic}", code="unit_of_another_topic")
+            raise StoreMisused(f"the unit belongs to topic {self.topic}, not {topic}", code="unit_of_another_topic")
         if topic not in self._layers and topic not in self._disk.topics:
             raise AppendRefused(f"there is no topic {topic}", code="topic_unknown")
 

@@ -1,4 +1,4 @@
-"""A body on its way into the memory store."""
+"""A body that is being uploaded to the memory store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from redkey.errors import StoreMisused
 
 
 class MemoryUpload:
-    """Bytes as they come."""
+    """The bytes received so far."""
 
     def __init__(self) -> None:
         self._data = bytearray()

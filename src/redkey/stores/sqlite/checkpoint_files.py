@@ -1,8 +1,8 @@
 """The last signed checkpoint of each topic, kept outside the database: `checkpoints/<topic>`.
 
-A database that was replaced by an older copy still has a whole hash chain; only something outside it can tell.
-The file is written and synced before the commit and renamed into place after it, so it never names a tree that
-the database does not have, and a full disk is noticed while the unit can still be rolled back.
+A database that was replaced by an older copy still has an intact hash chain; only a file outside it can reveal that.
+The file is written and synced before the commit and renamed into place after it. So it never names a tree that the
+database does not have, and a full disk is noticed while the unit can still be rolled back.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CheckpointFiles:
             self._root.mkdir(mode=0o700, exist_ok=True)
 
     def prepare(self, topic: str, note: bytes) -> None:
-        """Write the coming checkpoint beside the one in force."""
+        """Write a new checkpoint beside the published one."""
         descriptor = os.open(self._path(topic, _NEW), os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(note)
@@ -34,29 +34,29 @@ class CheckpointFiles:
             sync_file(descriptor)
 
     def publish(self, topics: set[str]) -> None:
-        """Put prepared checkpoints in force, durably."""
+        """Publish prepared checkpoints, durably."""
         for topic in topics:
             self._path(topic, _NEW).replace(self._path(topic))
         if topics:
             sync_directory(self._root)
 
     def last(self, topic: str) -> bytes | None:
-        """The signed note in force for a topic."""
+        """The published signed note of a topic."""
         try:
             return self._path(topic).read_bytes()
         except FileNotFoundError:
             return None
 
     def topics(self) -> list[str]:
-        """The topics that have a checkpoint in force."""
+        """The topics that have a published checkpoint."""
         return sorted(file.name for file in self._root.iterdir() if not file.name.endswith(_NEW))
 
     def prepared(self) -> set[str]:
-        """The topics for which a process has prepared a checkpoint and not put it in force, or not yet."""
+        """The topics with a checkpoint that was prepared but not published yet."""
         return {file.name.removesuffix(_NEW) for file in self._root.iterdir() if file.name.endswith(_NEW)}
 
     def size(self, topic: str) -> int:
-        """The tree size in force for a topic, 0 when there is none."""
+        """The tree size of a topic's published checkpoint; 0 if there is none."""
         note = self.last(topic)
         size = 0 if note is None else checkpoint_size(note)
         if size is None:

@@ -1,9 +1,9 @@
-"""Connections to redkey.db, with the settings that durability rests on set and read back.
+"""Connections to redkey.db. The settings that durability depends on are set and then verified.
 
-WAL with `synchronous=FULL` syncs the log at every commit. Checkpoints are run by the store itself, not by SQLite's
-hook, because the hook keeps silent about an fsync that failed; and under the writer lock only, because SQLite before
-3.51.3 may damage a file that is checkpointed while another connection writes. Never open redkey.db in this process by
-any other way: closing such a file would drop SQLite's locks.
+WAL with `synchronous=FULL` syncs the log at every commit. The store runs WAL checkpoints itself. SQLite's own hook is
+off, because it does not report a failed fsync. The store runs them only under the writer lock, because SQLite before
+3.51.3 may damage a file that is checkpointed while another connection writes. Never open redkey.db in this process in
+any other way: closing that file would drop SQLite's locks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from redkey.stores.sqlite import schema
 from redkey.stores.sqlite.failures import translated
 
 DATABASE_NAME = "redkey.db"
-# How long to wait for a program that has the file locked without having our writer lock, such as a SQLite shell.
+# How long to wait for a program that locks the file without our writer lock, such as a SQLite shell.
 _BUSY_SECONDS = 5.0
 
 SETTINGS: dict[str, str | int] = {
@@ -27,25 +27,25 @@ SETTINGS: dict[str, str | int] = {
     "secure_delete": 1,
     "temp_store": 2,
     "wal_autocheckpoint": 0,
-    # Kibibytes of pages a connection keeps.
+    # Size of the page cache of a connection, in KiB (negative by SQLite's convention).
     "cache_size": -16384,
 }
-# A connection that reads forgets its pages whenever somebody commits: it needs few.
+# A reading connection drops its cached pages at every commit of another connection, so it needs few.
 READING_CACHE = -2048
-# What durability and erasure rest on, read back from every connection: setting it is not enough, because a file
-# system without shared memory keeps another journal mode and says so only here.
+# The settings that durability and erasure depend on. They are verified on every connection: a file system without
+# shared memory keeps another journal mode, and only reading the setting back shows that.
 _SAFE: dict[str, str | int] = {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1, "wal_autocheckpoint": 0}
 
 
 def connect(directory: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection that may be used from any thread, one at a time, and begins no transaction by itself."""
+    """Open a connection that may be used from any thread, one at a time, and starts no transaction on its own."""
     with translated():
         connection = sqlite3.connect(
             directory / DATABASE_NAME, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
     try:
         with translated():
-            # Before anything is set: another program's database is not ours to change.
+            # Check first: a database of another program must not be changed.
             schema.version(connection)
             _set(connection)
             if read_only:
@@ -59,7 +59,7 @@ def connect(directory: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def check_settings(connection: sqlite3.Connection) -> None:
-    """Refuse to go on with settings under which an acknowledged record could be lost, or an erased one stay."""
+    """Refuse settings under which an acknowledged record could be lost, or an erased one remain."""
     for name, wanted in _SAFE.items():
         (found,) = connection.execute(f"PRAGMA {name}").fetchone()
         if found != wanted:

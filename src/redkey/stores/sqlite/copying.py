@@ -1,8 +1,8 @@
-"""Copying a data directory: while it is in use, whole and of one moment; and back from a backup.
+"""Copies of a data directory: a backup of one moment, taken while it is in use, and the way back from a backup.
 
-The database is copied inside the transaction that keeps the moment. As long as that lasts, no erased body leaves
-the disk (the log cannot be emptied under a reader), so every file that the copy names can be copied after it.
-Everything is written aside and put in place at the end: a copy that was cut off is never taken for one.
+The database is copied inside a transaction that fixes one moment. While that transaction lasts, no erased body leaves
+the disk, because the log cannot be emptied while it is read. So every file that the copy names can be copied after it.
+Everything is written to a temporary folder and renamed at the end: an interrupted copy never looks complete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from redkey.stores.sqlite.directory import KEYS
 from redkey.stores.sqlite.failures import sync_file, translated
 from redkey.stores.sqlite.inspection import Inspection
 
-# Files beside the keys that hold secrets.
+# Files outside `keys` that contain secrets.
 _SECRETS = ("credentials.json",)
 _CHUNK = 1024 * 1024
 
@@ -30,9 +30,9 @@ _CHUNK = 1024 * 1024
 def take_backup(
     directory: Path, target: Path, taken_at: str, *, with_keys: bool, check: Callable[[Path], None] | None = None
 ) -> Manifest:
-    """Copy a data directory, in use or not, to a new place; the manifest says what was copied.
+    """Copy a data directory, in use or not, to a new place; the manifest lists what was copied.
 
-    `check` looks at the copy before it is put in place, and raises when it is not sound.
+    `check` inspects the copy before it is put in place, and raises if it is not sound.
     """
     with new_folder(target) as aside, translated():
         with Inspection(directory) as source:
@@ -51,11 +51,11 @@ def take_backup(
 
 
 def read_backup(backup: Path) -> Manifest:
-    """The manifest of a backup whose files are all there and unchanged; BackupRefused otherwise."""
+    """The manifest of a backup whose files are complete and unchanged; BackupRefused otherwise."""
     try:
         manifest = read_manifest((backup / MANIFEST).read_bytes())
     except FileNotFoundError as cause:
-        raise BackupRefused(f"{backup} holds no {MANIFEST}: it is not a backup", code="no_backup") from cause
+        raise BackupRefused(f"{backup} has no {MANIFEST}: it is not a backup", code="no_backup") from cause
     wrong = compare(manifest, list_files(backup))
     if wrong:
         more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
@@ -65,7 +65,7 @@ def read_backup(backup: Path) -> Manifest:
 
 @contextmanager
 def unpacked(backup: Path, manifest: Manifest, target: Path) -> Iterator[Path]:
-    """The files of a backup, copied aside for the block to work on; put in place when it ends well."""
+    """Copy the files of a backup to a temporary folder for the block; move it into place if the block succeeds."""
     with new_folder(target) as aside, translated():
         for name, file in manifest.files.items():
             mode = (backup / name).stat().st_mode & 0o700 | 0o600
@@ -77,19 +77,19 @@ def unpacked(backup: Path, manifest: Manifest, target: Path) -> Iterator[Path]:
 
 
 def list_files(folder: Path) -> Iterator[tuple[str, File]]:
-    """Every file of a backup but the manifest, by its path, with its hash."""
-    beside = {MANIFEST, f"{DATABASE_NAME}-shm"}
+    """Every file of a backup except the manifest, by its path, with its hash."""
+    ignored = {MANIFEST, f"{DATABASE_NAME}-shm"}
     if not (folder / f"{DATABASE_NAME}-wal").exists() or not (folder / f"{DATABASE_NAME}-wal").stat().st_size:
-        # Whoever has only read a backup may have left an empty log; one that is not empty was written to.
-        beside.add(f"{DATABASE_NAME}-wal")
+        # Reading a backup may leave an empty log; a log that is not empty was written to.
+        ignored.add(f"{DATABASE_NAME}-wal")
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and name not in beside:
+        if path.is_file() and name not in ignored:
             yield name, _hashed(path)
 
 
 def copy_file(source: Path, target: Path, mode: int = 0o600) -> File:
-    """Copy one file durably; what it turned out to be."""
+    """Copy one file durably; return its hash and size."""
     _make_folder(target.parent)
     digest, size = sha256(), 0
     descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
@@ -116,7 +116,7 @@ def _copy_bodies(source: Inspection, topic: str, directory: Path, aside: Path) -
 
 
 def _write_checkpoint(source: Inspection, topic: str, aside: Path) -> None:
-    """The newest checkpoint of this moment; the one that is in force outside may already be of a later one."""
+    """Copy the newest checkpoint of this moment; the published one may already belong to a later moment."""
     for _, note in source.checkpoints(topic, 1):
         _write(aside / "checkpoints" / topic, note, 0o600)
 
@@ -129,7 +129,7 @@ def _copy_secrets(directory: Path, aside: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """A folder that is its owner's alone, and all above it that are missing."""
+    """Create a folder that only its owner can access, and its missing parents."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(mode=0o700)

@@ -1,8 +1,8 @@
-"""What SQLite and the operating system say when something fails, as errors of the store.
+"""Errors of SQLite and the operating system, as errors of the store.
 
-The line that matters: after a failed fsync the kernel may have dropped the pages it could not write and marked
-them clean, so a second fsync that succeeds proves nothing. Such a store is poisoned. Everything else that fails
-inside a unit is rolled back, and the store goes on.
+The important distinction: after a failed fsync the kernel may have dropped the pages that it could not write and marked
+them clean, so a later fsync that succeeds proves nothing. Such a store is poisoned. Any other failure inside a unit is
+rolled back, and the store continues.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from redkey.stores.disk import disk_failure
 _FSYNC_FAILED = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-_OUR_MISTAKE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISUSE})
+_OUR_BUG = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISUSE})
 _PIECE_BYTES = 1024 * 1024
 
 
 class _Translation:
-    """Keeps nothing, so one serves every block: all reads pass here, and a generator for each is not cheap."""
+    """Translates errors of a block. It has no state, so one instance serves all blocks, which is cheap for reads."""
 
     def __enter__(self) -> None:
         return
@@ -38,15 +38,15 @@ _TRANSLATION = _Translation()
 
 
 def translated() -> _Translation:
-    """Raise what SQLite or a file operation raises inside as an error of the store."""
+    """Raise errors of SQLite and file operations inside the block as errors of the store."""
     return _TRANSLATION
 
 
 def translate(error: BaseException) -> BaseException:
-    """The store's error for one of SQLite's or the system's; anything else stays what it is."""
+    """The store's error for an error of SQLite or the system; any other error is returned unchanged."""
     if isinstance(error, OSError):
         return disk_failure(error)
-    # Only errors that SQLite itself reports have a code; those of Python's module are mistakes of ours.
+    # Only errors that SQLite itself reports have a code; errors of Python's module are bugs of ours.
     if isinstance(error, sqlite3.Error) and hasattr(error, "sqlite_errorcode"):
         return _of_code(error.sqlite_errorcode, f"{error} ({error.sqlite_errorname})") or error
     return error
@@ -62,13 +62,13 @@ def _of_code(code: int, text: str) -> StoreError | None:
         return WriterBusy(f"another program has redkey.db locked: {text}")
     if primary in _DAMAGED:
         return StoreFailed(f"redkey.db is damaged; run redkey fsck: {text}", code="store_damaged")
-    if primary in _OUR_MISTAKE:
+    if primary in _OUR_BUG:
         return None
     return StoreFailed(f"redkey.db cannot be used: {text}")
 
 
 def sync_file(descriptor: int) -> None:
-    """fsync an open file or directory; a failure poisons."""
+    """fsync an open file or directory; a failure poisons the store."""
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -76,7 +76,7 @@ def sync_file(descriptor: int) -> None:
 
 
 def rewrite_file(path: str | os.PathLike[str]) -> None:
-    """Write a file over with what it holds, so that an fsync has something to write; nothing when it is not there."""
+    """Rewrite a file with its own contents, so that an fsync has pages to write; do nothing if it does not exist."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -97,7 +97,7 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
 
 
 def sync_path(path: str | os.PathLike[str], flags: int = 0) -> None:
-    """fsync what is at a path. Never the database itself: closing it again would drop SQLite's locks."""
+    """fsync a path. Never use it on the database: closing that file drops SQLite's locks."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
         sync_file(descriptor)

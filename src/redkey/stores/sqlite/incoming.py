@@ -1,7 +1,7 @@
-"""Bodies on their way in: small ones in memory, large ones in `content/incoming/` until a unit takes them.
+"""Uploads of bodies: small ones in memory, large ones in `content/incoming/` until a unit takes them.
 
-Whoever writes such a file holds a lock on it, which the kernel frees when the process dies: so a store that opens
-can tell what nobody will ever finish from what another process is still writing.
+The process that writes such a file holds a lock on it, which the kernel frees when the process dies. So a store that
+opens can tell abandoned files from files that another process is still writing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INCOMING = "incoming"
 
 
 class Incoming:
-    """One body that is being received; use it from one thread at a time."""
+    """One body that is being uploaded; use it from one thread at a time."""
 
     def __init__(self, folder: Path, on_poison: Callable[[StorePoisoned], None]) -> None:
         self._folder, self._on_poison = folder, on_poison
@@ -34,7 +34,7 @@ class Incoming:
         self.size = 0
 
     def write(self, chunk: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         if self.finished:
             raise StoreMisused("the body is complete", code="upload_ended")
         self._hash.update(chunk)
@@ -50,7 +50,7 @@ class Incoming:
             write_all(self._descriptor, chunk)
 
     def finish(self) -> str:
-        """All bytes have come: make a file of them durable; the hash of the body."""
+        """End the upload: make its file durable, if there is one, and return the hash of the body."""
         self.finished = True
         if self._descriptor is not None:
             try:
@@ -66,18 +66,18 @@ class Incoming:
 
     @property
     def data(self) -> bytes:
-        """The body, when it is small enough not to be a file."""
+        """The body, if it is small enough to be in memory."""
         return bytes(self._small)
 
     def take(self, place: Path) -> None:
-        """Put the file where it belongs; it is not this object's any more."""
+        """Move the file into its place; it no longer belongs to this upload."""
         if self.path is None:
             raise StoreMisused("the body is not a file", code="upload_ended")
         self.path.replace(place)
         self.path = None
 
     def discard(self) -> None:
-        """Let go of the body, unless a unit has taken it. Doing so twice is fine."""
+        """Drop the body, unless a unit has taken it. Calling it again is harmless."""
         self.finished = True
         if self.path is not None:
             self.path.unlink(missing_ok=True)
@@ -95,14 +95,14 @@ class Incoming:
 
 
 def incoming_folder(directory: Path) -> Path:
-    """Where large bodies wait, made if it is not there."""
+    """The folder for large uploads, created if it does not exist."""
     folder = directory / "content" / INCOMING
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Delete what processes that died were receiving."""
+    """Delete the uploads of processes that died."""
     removed = False
     for path in list(folder.iterdir()):
         with suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
-"""A data directory as fsck reads it: at one commit, for reading only, damaged or not.
+"""A data directory as fsck reads it: at one commit, read-only, damaged or not.
 
-Nothing is created, locked, migrated or mended here. What SQLite cannot read is told as such, and what lies behind
-it is still looked for. A server may go on writing meanwhile: one transaction keeps this moment.
+Nothing is created, locked, migrated or repaired here. What SQLite cannot read is reported, and reading continues after
+it. A server may keep writing meanwhile: one transaction fixes the moment.
 """
 
 from __future__ import annotations
@@ -24,38 +24,32 @@ from redkey.ledger.ports import Row
 from redkey.ledger.record import Record
 from redkey.ledger.tail import checkpoint_size
 from redkey.services.fsck.evidence import Body, Misplaced, Stored, Unreadable
+from redkey.stores.sql_files import read_statements
+from redkey.stores.sql_queries import BLOCK, WIRE_MARK, Parameters, digest_of
 from redkey.stores.sqlite import schema
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.connection import DATABASE_NAME
 from redkey.stores.sqlite.content_files import PENDING, ContentFiles, Mark
 from redkey.stores.sqlite.failures import sync_file, translated
 from redkey.stores.sqlite.incoming import INCOMING
-from redkey.stores.sqlite.queries import (
-    BLOCK,
-    SEQUENCE_BITS,
-    SEQUENCE_LIMIT,
-    WIRE_MARK,
-    Parameters,
-    Queries,
-    digest_of,
-)
-from redkey.stores.sqlite.schema import SQL, read_statements
+from redkey.stores.sqlite.queries import SEQUENCE_BITS, SEQUENCE_LIMIT, Queries
+from redkey.stores.sqlite.schema import SQL
 
-_SQL = read_statements("inspection.sql")
+_SQL = read_statements(__package__, "inspection.sql")
 _PAGE = 1024
 _COMPLAINTS = 100
 _CHUNK = 1024 * 1024
-# No record takes less: its running hash alone is 48 bytes.
+# The smallest possible size of a record: its running hash alone is 48 bytes.
 _RECORD_BYTES = 64
-# The format since which the event index has the idempotency keys of requests.
+# From this format on the event index contains the idempotency keys of requests.
 _KEYS_SINCE = 2
 _NOT_WRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 
 
 class Inspection(Queries):
-    """One moment of a data directory. Made for one thread; close it when done.
+    """One moment of a data directory. Use it from one thread; close it when done.
 
-    `still` says that nobody writes to it, as to a backup: then SQLite leaves nothing of its own beside it.
+    `still` says that no process writes to it, as with a backup: then SQLite creates no files beside it.
     """
 
     def __init__(self, directory: Path, *, still: bool = False) -> None:
@@ -64,10 +58,10 @@ class Inspection(Queries):
             raise StoreRefused(f"there is no redkey.db in {directory}", code="no_store")
         self._directory = directory
         self._files = ContentFiles(directory, create=False)
-        # Before the moment of the database: what was in force then, the database has.
+        # Read before the database: its moment includes every checkpoint that was published before.
         self._outside, self._coming = _read_outside(directory)
         self._connection = _open(directory / DATABASE_NAME, still=still)
-        # Older formats are read as they are: a backup is never migrated.
+        # Older formats are read as they are, because a backup is never migrated.
         self._format = schema.version(self._connection)
         self._numbers: dict[str, int | None] = {}
 
@@ -82,12 +76,12 @@ class Inspection(Queries):
 
     def topic_number(self, topic: str) -> int | None:
         if topic not in self._numbers:
-            found = self._fetch(SQL["topic_number"], (topic,))
-            self._numbers[topic] = found[0][0] if found else None
+            rows = self._fetch(SQL["topic_number"], (topic,))
+            self._numbers[topic] = rows[0][0] if rows else None
         return self._numbers[topic]
 
     def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
-        with _damage_told():
+        with _damage_reported():
             return self._connection.execute(sql, parameters).fetchall()
 
     # The store as a whole.
@@ -97,8 +91,8 @@ class Inspection(Queries):
         try:
             layout, expected = dict(self._fetch(_SQL["layout"], ())), _layout(self._format)
             for name, sql in (layout.items() | expected.items()) - (layout.items() & expected.items()):
-                told = "is not part of this format" if layout.get(name) == sql else "is missing or was changed"
-                yield "layout_changed", f"the table or index {name} {told}"
+                complaint = "is not part of this format" if layout.get(name) == sql else "is missing or was changed"
+                yield "layout_changed", f"the table or index {name} {complaint}"
             known = {number for (number,) in self._fetch(_SQL["numbers"], ())}
             yield from self._strays(known)
         except StoreError as error:
@@ -106,7 +100,7 @@ class Inspection(Queries):
 
     def _integrity(self) -> Iterator[tuple[str, str]]:
         try:
-            with _damage_told():
+            with _damage_reported():
                 for (line,) in self._connection.execute(f"PRAGMA integrity_check({_COMPLAINTS})"):
                     if line != "ok":
                         yield "database_damaged", f"SQLite says: {line}"
@@ -115,19 +109,19 @@ class Inspection(Queries):
 
     def _strays(self, known: set[int]) -> Iterator[tuple[str, str]]:
         at = 0
-        while found := self._fetch(_SQL["next_position"], (at,)):
-            number = found[0][0] >> SEQUENCE_BITS
+        while rows := self._fetch(_SQL["next_position"], (at,)):
+            number = rows[0][0] >> SEQUENCE_BITS
             if number not in known:
-                yield "topic_unknown", f"records of a topic that is not there (number {number})"
-            _check_rising((at - 1, found[0][0]))
+                yield "topic_unknown", f"records of a topic that does not exist (number {number})"
+            _check_rising((at - 1, rows[0][0]))
             at = (number + 1) << SEQUENCE_BITS
         for table in ("tile", "checkpoint", "row", "content", "counter"):
             last = -1
-            while found := self._fetch(_SQL[f"next_in_{table}"], (last,)):
-                _check_rising((last, found[0][0]))
-                last = found[0][0]
+            while rows := self._fetch(_SQL[f"next_in_{table}"], (last,)):
+                _check_rising((last, rows[0][0]))
+                last = rows[0][0]
                 if last not in known:
-                    yield "topic_unknown", f"the table {table} speaks of a topic that is not there (number {last})"
+                    yield "topic_unknown", f"the table {table} refers to a topic that does not exist (number {last})"
 
     def settings(self) -> Mapping[str, str]:
         return dict(self._fetch(_SQL["settings"], ()))
@@ -140,10 +134,10 @@ class Inspection(Queries):
         except StoreError:
             pass
         base = self._base(topic)
-        told = [size for size, _ in self._quietly(SQL["checkpoints"], (base >> SEQUENCE_BITS, 1))]
+        sizes = [size for size, _ in self._quietly(SQL["checkpoints"], (base >> SEQUENCE_BITS, 1))]
         entries = self._quietly(_SQL["last_entry"], (base, base + SEQUENCE_LIMIT))
-        told += [position - base for (position,) in entries if position is not None]
-        return max((checkpoint_size(self._outside.get(topic, b"")) or 0, *told), default=0)
+        sizes += [position - base for (position,) in entries if position is not None]
+        return max((checkpoint_size(self._outside.get(topic, b"")) or 0, *sizes), default=0)
 
     def stored(self, topic: str) -> Iterator[Sequence[Stored | Unreadable]]:
         base, after = self._base(topic), 0
@@ -171,10 +165,10 @@ class Inspection(Queries):
             rows = self._fetch(_SQL["stored_record"], (base + sequence,))
         except StoreError as error:
             return Unreadable(sequence, error.message)
-        return _stored(topic, rows[0]) if rows else Unreadable(sequence, "it is not there")
+        return _stored(topic, rows[0]) if rows else Unreadable(sequence, "it is missing")
 
     def _most_records(self) -> int:
-        """More records than a database of this size can hold: a place behind that is damage, not a record's."""
+        """More records than a database of this size can contain: a larger sequence is damage."""
         return int((self.directory / DATABASE_NAME).stat().st_size // _RECORD_BYTES) + _PAGE
 
     def _quietly(self, sql: str, parameters: Parameters) -> list[Any]:
@@ -195,6 +189,10 @@ class Inspection(Queries):
             yield from rows
             after = rows[-1][0]
 
+    @property
+    def has_outside(self) -> bool:
+        return True
+
     def outside(self, topic: str) -> bytes | None:
         return self._outside.get(topic)
 
@@ -208,8 +206,8 @@ class Inspection(Queries):
         return list(self._outside)
 
     def placed(self, topic: str, kind: str, key: str) -> tuple[int, Row] | None:
-        found = self._fetch(_SQL["placed"], (self._number(topic), kind, key))
-        return (found[0][0], Row(*found[0][1:])) if found else None
+        rows = self._fetch(_SQL["placed"], (self._number(topic), kind, key))
+        return (rows[0][0], Row(*rows[0][1:])) if rows else None
 
     def places(self, topic: str) -> Iterator[tuple[int, str, str]]:
         after = ("", "")
@@ -226,17 +224,17 @@ class Inspection(Queries):
             _check_rising((after, *(row[0] for row in rows)))
             for digest, size, pinned, erased, data in rows:
                 name = digest.hex()
-                found = (len(data), new_hash(data).hexdigest()) if data is not None else self._file(topic, name)
-                if found is None and not erased and self._erased_since(topic, name):
+                stored = (len(data), new_hash(data).hexdigest()) if data is not None else self._file(topic, name)
+                if stored is None and not erased and self._erased_since(topic, name):
                     continue
                 if erased and data is None and (topic, name) in marked:
-                    # The unit that erased it is durable; the file goes when no reader needs the log any more.
-                    found = None
-                yield Body(name, size, bool(pinned), bool(erased), found)
+                    # The erasure is durable; the file is deleted when no reader needs the log any more.
+                    stored = None
+                yield Body(name, size, bool(pinned), bool(erased), stored)
             after = rows[-1][0]
 
     def file_bodies(self, topic: str) -> Iterator[tuple[str, int]]:
-        """(SHA-256, size) of every body that is a file."""
+        """(SHA-256, size) of every body that is stored as a file."""
         after = b""
         while rows := self._fetch(_SQL["file_bodies"], (self._number(topic), after, _PAGE)):
             _check_rising((after, *(row[0] for row in rows)))
@@ -249,7 +247,7 @@ class Inspection(Queries):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
             target = sqlite3.connect(path, isolation_level=None)
             try:
-                # All pages in one step, inside the transaction that keeps the moment: nobody's writing restarts it.
+                # All pages in one step, inside the transaction that fixes the moment, so that no write restarts it.
                 self._connection.backup(target)
             finally:
                 target.close()
@@ -257,8 +255,8 @@ class Inspection(Queries):
                 sync_file(file.fileno())
 
     def body_facts(self, topic: str, sha256: str) -> tuple[int, bool] | None:
-        found = self._fetch(_SQL["body_known"], (self._number(topic), digest_of(sha256)))
-        return (found[0][0], bool(found[0][1])) if found else None
+        rows = self._fetch(_SQL["body_known"], (self._number(topic), digest_of(sha256)))
+        return (rows[0][0], bool(rows[0][1])) if rows else None
 
     def unnamed_files(self) -> Iterator[str]:
         marked = self._marked()
@@ -287,7 +285,7 @@ class Inspection(Queries):
         return size, digest.hexdigest()
 
     def _erased_since(self, topic: str, name: str) -> bool:
-        """A server may have erased a file after this moment; then its own moment no longer names it."""
+        """Whether a server has erased a file after this moment; a new look at the database says so."""
         later = _open(self.directory / DATABASE_NAME)
         try:
             rows = later.execute(_SQL["body_known"], (self._number(topic), digest_of(name))).fetchall()
@@ -314,24 +312,25 @@ class Inspection(Queries):
         base = self._base(topic)
         complete = base + self.index_complete(self.head(topic).sequence)
         at = base
-        # From record to record, because a stray one may stand far behind the others.
-        while (found := self._fetch(_SQL["next_position"], (at + 1,))) and found[0][0] <= complete:
-            _check_rising((at, found[0][0]))
-            end = min(found[0][0] - 1 + _PAGE, complete)
-            rows = self._fetch(_SQL["missing_entries"], (found[0][0] - 1, end))
-            yield from (Misplaced(position - base, str(subject), True) for position, subject in rows)
+        # Step from record to record, because a stray record may be far behind the others.
+        while (rows := self._fetch(_SQL["next_position"], (at + 1,))) and rows[0][0] <= complete:
+            position = rows[0][0]
+            _check_rising((at, position))
+            end = min(position - 1 + _PAGE, complete)
+            missing = self._fetch(_SQL["missing_entries"], (position - 1, end))
+            yield from (Misplaced(place - base, str(subject), True) for place, subject in missing)
             at = end
 
     def extra_entries(self, topic: str) -> Iterator[Misplaced]:
         base = self._base(topic)
         complete = base + self.index_complete(self.head(topic).sequence)
         bounds = {"first": base, "last": base + SEQUENCE_LIMIT, "complete": complete}
-        with _damage_told():
+        with _damage_reported():
             for position, subject in self._connection.execute(_SQL["extra_entries"], bounds):
                 yield Misplaced(position - base, str(subject), False)
 
     def repeated_wires(self) -> Iterator[str]:
-        with _damage_told():
+        with _damage_reported():
             for (subject,) in self._connection.execute(_SQL["repeated_wires"]):
                 yield subject.removeprefix(WIRE_MARK)
 
@@ -344,39 +343,39 @@ class Inspection(Queries):
 
 
 @contextmanager
-def _damage_told() -> Iterator[None]:
-    """Whatever SQLite cannot do with statements that are known to be right is damage."""
+def _damage_reported() -> Iterator[None]:
+    """Report any error of SQLite as damage: the statements themselves are known to be valid."""
     try:
         with translated():
             yield
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        # Even the sentence in which SQLite complains may quote damaged text.
+        # Even SQLite's error message may quote damaged text.
         raise StoreFailed(f"redkey.db is damaged: {error}", code="store_damaged") from error
 
 
 def _check_rising(keys: Sequence[Any]) -> None:
-    """A walk by keys ends only where keys rise; those of a damaged tree may lead back to where it was."""
+    """Check that keys rise, so that a walk ends; the keys of a damaged tree may lead back to an earlier page."""
     try:
-        rising = all(one < after for one, after in pairwise(keys))
+        rising = all(key < following for key, following in pairwise(keys))
     except TypeError:
-        # A key whose type is damaged.
+        # The type of a key is damaged.
         rising = False
     if not rising:
         raise StoreFailed("redkey.db is damaged: keys are not in their order", code="store_damaged")
 
 
 def _open(path: Path, *, still: bool = False) -> sqlite3.Connection:
-    """A connection for reading, inside a transaction that keeps this moment."""
-    with _damage_told():
+    """Open a connection for reading, inside a transaction that fixes this moment."""
+    with _damage_reported():
         try:
             return _begin(path, "mode=ro&immutable=1" if still else "mode=ro")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in _NOT_WRITABLE:
                 raise
-            # Where nobody may write, SQLite cannot keep its index of the log; when there is no log it needs none.
+            # In a read-only directory SQLite cannot create its index of the log; without a log it needs none.
             log = path.with_name(path.name + "-wal")
             if log.exists() and log.stat().st_size:
-                text = f"{path} cannot be read here: {error}; copy the directory to where you may write"
+                text = f"{path} cannot be read here: {error}; copy the directory to a place where you may write"
                 raise StoreRefused(text, code="no_store") from error
         return _begin(path, "mode=ro&immutable=1")
 
@@ -384,18 +383,18 @@ def _open(path: Path, *, still: bool = False) -> sqlite3.Connection:
 def _begin(path: Path, options: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{options}", uri=True, isolation_level=None)
     try:
-        # A damaged text must not stop the reading of what is around it.
+        # Damaged text must not prevent reading what is around it.
         connection.text_factory = lambda data: data.decode(errors="replace")
         connection.execute("PRAGMA query_only = 1")
         connection.execute("PRAGMA cache_size = -16384")
         connection.execute("BEGIN")
-        found = schema.version(connection)
+        version = schema.version(connection)
     except BaseException:
         connection.close()
         raise
     try:
-        schema.refuse_newer(found)
-        if not found:
+        schema.refuse_newer(version)
+        if not version:
             raise StoreRefused("redkey.db is empty", code="not_redkey")
     except StoreRefused:
         connection.close()
@@ -405,7 +404,7 @@ def _begin(path: Path, options: str) -> sqlite3.Connection:
 
 @cache
 def _layout(version: int) -> dict[str, str]:
-    """The tables and indexes of a format, as its migrations make them."""
+    """The tables and indexes of a format, as its migrations create them."""
     model = sqlite3.connect(":memory:")
     try:
         for migration in schema.MIGRATIONS[:version]:
@@ -416,15 +415,14 @@ def _layout(version: int) -> dict[str, str]:
 
 
 def _stored(topic: str, row: Sequence[Any]) -> Stored | Unreadable:
-    """A record from its row, when every column still has its type."""
+    """Convert a row to a record, if every column has its type."""
     position, timestamp, payer, running_hash, subjects, wire = row
     sequence = position & SEQUENCE_LIMIT
     types = (type(timestamp), type(payer), type(running_hash), type(subjects), type(wire))
     if types != (int, str, bytes, str, bytes):
         return Unreadable(sequence, "its columns are damaged")
     try:
-        named = orjson.loads(subjects)
-        wire_id, *about = named
+        wire_id, *about = orjson.loads(subjects)
     except (orjson.JSONDecodeError, TypeError, ValueError):
         wire_id, about = "", []
     marked = wire_id[1:] if isinstance(wire_id, str) and wire_id.startswith(WIRE_MARK) else ""
@@ -432,7 +430,7 @@ def _stored(topic: str, row: Sequence[Any]) -> Stored | Unreadable:
 
 
 def _read_outside(directory: Path) -> tuple[dict[str, bytes], set[str]]:
-    """The checkpoints in force outside the database by topic, and the topics whose first one was only prepared."""
+    """The published checkpoints outside the database by topic, and the topics with one that is only prepared."""
     if not (directory / "checkpoints").is_dir():
         return {}, set()
     files = CheckpointFiles(directory, create=False)

@@ -1,20 +1,20 @@
--- What fsck asks of redkey.db, each under `-- name:` with one line on what it is for.
+-- The queries that fsck runs on redkey.db: name, purpose, SQL.
 
 -- name: stored_records
--- Records in order with all that is kept of them.
+-- Records in order, with all columns.
 SELECT position, timestamp, payer, running_hash, subjects, wire FROM record
 WHERE position > ? AND position <= ? ORDER BY position LIMIT ?
 
 -- name: stored_record
--- One record, when those around it cannot be read.
+-- One record; used if its neighbours cannot be read.
 SELECT position, timestamp, payer, running_hash, subjects, wire FROM record WHERE position = ?
 
 -- name: next_position
--- Which topic's records come next.
+-- The first record after a position, which shows the next topic with records.
 SELECT position FROM record WHERE position >= ? ORDER BY position LIMIT 1
 
 -- name: last_entry
--- The last record of a topic that the event index tells of.
+-- The last record of a topic in the event index.
 SELECT max(position) FROM event WHERE position BETWEEN ? AND ?
 
 -- name: settings
@@ -39,11 +39,11 @@ SELECT sha256, bytes FROM content
 WHERE topic = ? AND sha256 > ? AND data IS NULL AND NOT erased ORDER BY sha256 LIMIT ?
 
 -- name: body_known
--- Is there a body of this name, erased or not?
+-- Whether a body with this hash exists, erased or not.
 SELECT bytes, erased, data IS NULL FROM content WHERE topic = ? AND sha256 = ?
 
 -- name: placed
--- A row with its number.
+-- One row with its number.
 SELECT number, kind, key, body, listed, position FROM row WHERE topic = ? AND kind = ? AND key = ?
 
 -- name: places
@@ -55,20 +55,20 @@ SELECT number, kind, key FROM row WHERE topic = ? AND (kind, key) > (?, ?) ORDER
 SELECT count(*) FROM event
 
 -- name: missing_entries
--- Subjects of records that the index does not have.
+-- Subjects of records that are missing in the index.
 SELECT position, value FROM record, json_each(CASE WHEN json_valid(subjects) THEN subjects ELSE '[]' END)
 WHERE position > ? AND position <= ?
   AND NOT EXISTS (SELECT 1 FROM event WHERE event.subject = value AND event.position = record.position)
 
 -- name: extra_entries
--- Entries of the index that no record of a complete block has among its subjects.
+-- Index entries without a record of a complete block that has the subject.
 SELECT position, subject FROM event AS entry WHERE position BETWEEN :first AND :last AND NOT EXISTS (
   SELECT 1 FROM record, json_each(CASE WHEN json_valid(subjects) THEN subjects ELSE '[]' END)
   WHERE record.position = entry.position AND value = entry.subject AND record.position <= :complete
 )
 
 -- name: repeated_wires
--- Wire ids that the index has more than once.
+-- Wire ids that occur more than once in the index.
 SELECT subject FROM event WHERE subject >= '#' AND subject < '$' GROUP BY subject HAVING count(*) > 1
 
 -- name: next_in_tile

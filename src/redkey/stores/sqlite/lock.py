@@ -1,15 +1,15 @@
-"""The writer lock: one unit at a time, over the threads of a process and over processes, and no writer starves.
+"""The writer lock: one unit at a time, across the threads of a process and across processes, without starvation.
 
-Between processes it is two `flock`s. A writer first takes the *turnstile*, then the lock itself, then lets the
-turnstile go. A process that has written and wants to write again finds the turnstile taken by the one that waits, so
-it queues behind it: taking turns needs no timing and no retry. The kernel frees both when a process dies. Optimistic
-append starved and SQLite's own busy handler sleeps; see the architecture.
+Between processes it consists of two `flock`s. A writer first takes the *turnstile*, then the lock itself, and then
+releases the turnstile. A process that has written and wants to write again finds the turnstile taken by the process
+that waits, so it queues behind it: fairness needs no timing and no retry. The kernel frees both when a process dies.
+Optimistic append led to starvation and SQLite's own busy handler sleeps; see ARCHITECTURE.md.
 
-A process that is stopped (SIGSTOP, a suspended container) keeps its locks. `flock` knows no time limit, so a thread of
-its own waits for other processes, and callers wait for that thread for a bounded time. If the limit has passed once,
-later callers are refused at once until the thread has the lock.
+A process that is stopped (SIGSTOP, a suspended container) keeps its locks. `flock` has no timeout, so a separate thread
+waits for other processes, and callers wait for that thread for a limited time. After one timeout, later callers are
+refused at once until the thread has the lock.
 
-Inside the process a condition does the same, and says clearly when a thread would wait for itself.
+Inside the process a condition does the same, and raises an error when a thread would wait for itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from redkey.errors import StoreMisused, WriterBusy
 
 LOCK_NAME = "redkey.lock"
 TURNSTILE_NAME = "redkey.turn"
-# Callers of the API get an answer within five seconds, whatever other processes do.
+# The API must answer callers within five seconds, whatever other processes do.
 WAIT_SECONDS: Final = 3.0
 
 
@@ -55,40 +55,40 @@ class WriterLock:
         self._changed = threading.Condition(guard)
         self._state = _State.FREE
         self._writer: int | None = None
-        # The thread that waits for other processes, how it is called, and since when it waits.
+        # The thread that waits for other processes, the condition that wakes it, and since when it waits.
         self._thread: threading.Thread | None = None
         self._asked = threading.Condition(guard)
         self._entering_since = 0.0
-        # How many callers wait; whether the thread has taken the lock and none of them has come for it yet.
+        # How many callers wait; and whether the thread has taken the lock and no caller has picked it up yet.
         self._waiting = 0
         self._granted = False
         _open_locks.add(self)
 
     def acquire(self, *, wait: bool) -> None:
-        """Take the lock for a unit, or the one that `hold` has kept; WriterBusy when it cannot be had in time."""
+        """Take the lock for a unit, or use the one that `hold` has taken; WriterBusy after the time limit."""
         self._enter(_State.IN_UNIT, WAIT_SECONDS if wait else 0)
         self._writer = threading.get_ident()
 
     def hold(self, seconds: float = WAIT_SECONDS) -> None:
-        """Wait for the lock and keep it for the next unit of any thread; WriterBusy when it cannot be had in time."""
+        """Take the lock and keep it for the next unit of any thread; WriterBusy after the time limit."""
         self._enter(_State.HELD, seconds)
 
     def release(self) -> None:
-        """Let the lock go after a unit."""
-        self._let_go(_State.IN_UNIT)
+        """Release the lock after a unit."""
+        self._release_if(_State.IN_UNIT)
 
     def release_held(self) -> None:
-        """Let go a lock that was held for a unit that did not come."""
-        self._let_go(_State.HELD)
+        """Release a lock that was held for a unit that did not follow."""
+        self._release_if(_State.HELD)
 
     def close(self) -> None:
-        """Wait for the unit that is open, then give the files back; closing twice is fine."""
+        """Wait for an open unit, then close the files; closing twice is harmless."""
         with self._changed:
             while self._state is _State.IN_UNIT:
                 self._refuse_own_unit()
                 self._changed.wait()
             if self._state is not _State.CLOSED:
-                # The thread may be inside a system call on these files: then it closes them when the call returns.
+                # The thread may be inside a system call on these files; then it closes them when the call returns.
                 entering = self._state is _State.ENTERING
                 self._become(_State.CLOSED)
                 self._asked.notify()
@@ -116,7 +116,7 @@ class WriterLock:
                     self._unlock()
 
     def _try_enter(self, wanted: _State) -> bool:
-        """Take what is free without waiting; true when the lock is the caller's."""
+        """Take the lock if it is free, without waiting; return whether the caller has it."""
         if self._state is _State.CLOSED:
             raise StoreMisused("the store is closed", code="store_closed")
         if self._state is _State.FREE and self._take_files():
@@ -130,7 +130,7 @@ class WriterLock:
         return False
 
     def _take_files(self) -> bool:
-        """Take both file locks if nobody else has one of them."""
+        """Take both file locks if no other process has one of them."""
         try:
             fcntl.flock(self._turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -140,7 +140,7 @@ class WriterLock:
         except BlockingIOError:
             return False
         except BaseException:
-            # A signal may interrupt between getting the lock and saying so.
+            # A signal may arrive after the lock was taken and before the call returns.
             fcntl.flock(self._lock, fcntl.LOCK_UN)
             raise
         finally:
@@ -162,7 +162,7 @@ class WriterLock:
         return self._state is _State.ENTERING and now - self._entering_since > max(seconds, WAIT_SECONDS)
 
     def _wait_for_others(self) -> None:
-        """Take the file locks whenever a caller has to wait for them. Runs in a thread of its own until the end."""
+        """Take the file locks whenever a caller has to wait for them. Runs in a thread until the lock closes."""
         while self._is_asked():
             fcntl.flock(self._turnstile, fcntl.LOCK_EX)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -178,14 +178,13 @@ class WriterLock:
                     self._unlock()
 
     def _is_asked(self) -> bool:
-        """Sleep until a caller has to wait for other processes; false when the lock was closed."""
+        """Wait until a caller has to wait for other processes; false when the lock was closed."""
         with self._changed:
             self._asked.wait_for(lambda: self._state in (_State.ENTERING, _State.CLOSED))
             return self._state is _State.ENTERING
 
-    # Leaving.
-
-    def _let_go(self, state: _State) -> None:
+    # Releasing.
+    def _release_if(self, state: _State) -> None:
         with self._changed:
             if self._state is state:
                 self._unlock()
@@ -197,11 +196,11 @@ class WriterLock:
 
     def _refuse_own_unit(self) -> None:
         if self._state is _State.IN_UNIT and self._writer == threading.get_ident():
-            raise StoreMisused("this thread has a unit open already; end it first", code="unit_open")
+            raise StoreMisused("this thread already has an open unit; end it first", code="unit_open")
 
     def _become(self, state: _State) -> None:
         self._state = state
-        # Who waits, waits for one of these.
+        # Waiting callers wait for one of these states.
         if state in (_State.FREE, _State.HELD, _State.CLOSED):
             self._changed.notify_all()
 
@@ -214,8 +213,8 @@ _open_locks: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
 
 def _forget_in_child() -> None:
-    # A forked child shares the parent's locks: were it to keep the files open, it would keep the lock
-    # when the parent dies. Closing them here takes nothing from the parent.
+    # A forked child shares the parent's locks. If it kept the files open, it would keep the lock after the parent's
+    # death. Closing them here does not release the parent's lock.
     for lock in list(_open_locks):
         if lock._state is not _State.CLOSED:
             lock._state = _State.CLOSED

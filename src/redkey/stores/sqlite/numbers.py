@@ -1,4 +1,4 @@
-"""The numbers of topics, remembered: a number once committed never changes and never goes away."""
+"""A cache of topic numbers: a committed number never changes and is never removed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ GENERATION = 16_384
 
 
 class Numbers:
-    """A bounded map in two generations: when the young one is full, the old one is forgotten.
+    """A bounded map in two generations: when the young one is full, the old one is dropped.
 
-    What is used stays, because a find in the old generation moves to the young one.
+    Entries in use stay, because a lookup in the old generation moves the entry to the young one.
     """
 
     __slots__ = ("_old", "_young")

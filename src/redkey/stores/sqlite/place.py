@@ -1,4 +1,4 @@
-"""A data directory as a place for a store: everything that is done with one before, beside and after opening it."""
+"""A data directory as a place for a store: opening, inspecting, backing up and restoring it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from redkey.services.backup import MANIFEST, Manifest
+from redkey.stores.keys import FileSecrets, Secret
 from redkey.stores.sqlite.copying import read_backup, take_backup, unpacked
+from redkey.stores.sqlite.directory import KEYS
 from redkey.stores.sqlite.inspection import Inspection
 from redkey.stores.sqlite.store import SqliteStore
 
@@ -22,11 +24,14 @@ class SqlitePlace:
         return SqliteStore(self._directory, create=create)
 
     def inspect(self) -> Inspection:
-        # No process writes to a backup, so reading one must leave no file of SQLite in it.
+        # No process writes to a backup, and reading one must not leave files of SQLite in it.
         return Inspection(self._directory, still=(self._directory / MANIFEST).exists())
 
     def inspect_closed(self) -> Inspection:
         return Inspection(self._directory, still=True)
+
+    def export_secrets(self) -> list[Secret]:
+        return FileSecrets(self._directory / KEYS).export()
 
     def take_backup(
         self, target: Path, taken_at: str, *, with_keys: bool, check: Callable[[Path], None] | None = None

@@ -1,4 +1,4 @@
-"""Connections for reading, lent to whichever thread asks: each statement sees one commit, whole."""
+"""Connections for reading, lent to any thread; each statement sees one complete commit."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from redkey.errors import StoreMisused
+from redkey.stores.sql_queries import Parameters
 from redkey.stores.sqlite.connection import connect
 from redkey.stores.sqlite.content_files import ContentFiles
 from redkey.stores.sqlite.failures import translated
-from redkey.stores.sqlite.queries import Parameters, Queries
+from redkey.stores.sqlite.queries import Queries
 from redkey.stores.sqlite.schema import SQL
 
-# Connections kept while nobody reads.
+# How many idle connections are kept.
 _IDLE = 8
 
 
@@ -44,7 +45,7 @@ class Readers:
         try:
             with translated():
                 connection.execute("BEGIN")
-                # The first statement that reads chooses the commit.
+                # The first statement that reads determines the commit.
                 connection.execute(SQL["topic_number"], ("",)).fetchall()
             try:
                 yield Snapshot(connection, files)
@@ -54,7 +55,7 @@ class Readers:
             self._give_back(connection)
 
     def close(self) -> None:
-        """Close what is idle now; what is lent closes when it comes back."""
+        """Close idle connections now, and lent ones when they are returned."""
         with self._guard:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -97,7 +98,7 @@ class Snapshot(Queries):
 
 
 class Watch:
-    """Tells whether anybody has committed since it last looked; SQLite answers that per connection."""
+    """Reports whether another connection has committed since the last check; SQLite counts that per connection."""
 
     def __init__(self, directory: Path) -> None:
         self._connection = connect(directory, read_only=True)

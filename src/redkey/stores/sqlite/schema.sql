@@ -1,5 +1,5 @@
--- The layout of redkey.db. It is the sum of migrations/: a test proves that. Tables are in the order in which an
--- event meets them. Everything but the settings belongs to one topic.
+-- The layout of redkey.db, equal to the sum of migrations/, as a test proves. Tables are in the order in which an event
+-- passes through them. Every row except settings belongs to one topic.
 
 -- Facts about the whole store.
 CREATE TABLE setting (
@@ -12,10 +12,10 @@ CREATE TABLE topic (
   id TEXT NOT NULL UNIQUE
 ) STRICT;
 
--- The ledger. A position is topic.number * 2^40 + sequence, so each topic is one run of the table in its own
--- order, and its head is the last row of that run: there is no second place that could disagree. `subjects` is
--- a JSON array: "#" and the wire id, then the ids of what the record speaks of; a request with an idempotency key has
--- "keyed", and "idem:" with half of the key's hash.
+-- The ledger. A position is topic.number * 2^40 + sequence, so the records of a topic are contiguous and in order, and
+-- the head is the last of them; it is stored nowhere else. `subjects` is a JSON array: "#" with the wire id, then the ids
+-- of the entities in the record. Requests with an idempotency key also have "keyed", and "idem:" with half of the key's
+-- hash.
 CREATE TABLE record (
   position INTEGER PRIMARY KEY,
   timestamp INTEGER NOT NULL,
@@ -25,15 +25,15 @@ CREATE TABLE record (
   wire BLOB NOT NULL
 ) STRICT;
 
--- Records by subject, for each topic's complete blocks of 256 records; the up to 255 after them are looked through.
--- An agent that speaks in every unit then costs a page in 256 records, not in each unit.
+-- Records by subject, for the complete blocks of 256 records of each topic; the last 0 to 255 records are scanned.
+-- So a subject that occurs in every unit costs one page write per 256 records, not one per unit.
 CREATE TABLE event (
   subject TEXT NOT NULL,
   position INTEGER NOT NULL,
   PRIMARY KEY (subject, position)
 ) STRICT, WITHOUT ROWID;
 
--- Complete Merkle tiles; what is right of them is rebuilt from records.
+-- Complete Merkle tiles; the incomplete right edge of the tree is rebuilt from records.
 CREATE TABLE tile (
   topic INTEGER NOT NULL,
   level INTEGER NOT NULL,
@@ -49,7 +49,7 @@ CREATE TABLE checkpoint (
   PRIMARY KEY (topic, size)
 ) STRICT, WITHOUT ROWID;
 
--- The read model: one row an entity.
+-- The read model: one row per entity.
 CREATE TABLE row (
   number INTEGER PRIMARY KEY,
   topic INTEGER NOT NULL,
@@ -63,7 +63,7 @@ CREATE TABLE row (
 
 CREATE INDEX row_listed ON row (topic, kind, listed, position, key) WHERE listed <> '';
 
--- When something is due next in a topic, in the ledger's time: what is due is found without loading a world.
+-- The next time at which a timer of a topic is due, in ledger time, so that due topics are found without loading them.
 CREATE TABLE due (
   topic INTEGER PRIMARY KEY,
   at INTEGER NOT NULL
@@ -71,9 +71,9 @@ CREATE TABLE due (
 
 CREATE INDEX due_at ON due (at);
 
--- Bytes outside the ledger. `data` is null when they are a file. Rows are added at the end, never deleted and
--- never change their size (an erased body becomes as many zeros), so no body is ever moved to another page:
--- a page that it had left would keep a copy of it.
+-- Bodies outside the ledger. `data` is null if the body is a file. Rows are appended, never deleted, and never change
+-- their size (an erased body becomes zeros of the same length). So SQLite never moves a body to another page, which would
+-- leave a copy behind.
 CREATE TABLE content (
   number INTEGER PRIMARY KEY,
   topic INTEGER NOT NULL,
@@ -85,7 +85,7 @@ CREATE TABLE content (
   UNIQUE (topic, sha256)
 ) STRICT;
 
--- Sums over the records up to the one that the counter `counted_at` names, and sums that are not of the ledger.
+-- Sums over the records up to the sequence number in the counter `counted_at`, and sums of facts outside the ledger.
 CREATE TABLE counter (
   topic INTEGER NOT NULL,
   name TEXT NOT NULL,

@@ -1,19 +1,19 @@
--- Every statement the store runs, each under `-- name:` with one line on what it is for.
+-- Every statement that the store runs: name, purpose, SQL.
 
 -- name: topics
--- All topics in the order in which they began.
+-- All topics in the order of creation.
 SELECT id FROM topic ORDER BY number
 
 -- name: topic_number
--- The number that stands for a topic everywhere else.
+-- The number of a topic, which other tables use.
 SELECT number FROM topic WHERE id = ?
 
 -- name: insert_topic
--- Begin a topic.
+-- Create a topic.
 INSERT INTO topic (id) VALUES (?) RETURNING number
 
 -- name: last_local_topic
--- The highest local topic: the next one follows it.
+-- The highest number of a local topic.
 SELECT max(CAST(substr(id, 5) AS INTEGER)) FROM topic WHERE id GLOB '1.0.[0-9]*'
 
 -- name: insert_record
@@ -21,13 +21,13 @@ SELECT max(CAST(substr(id, 5) AS INTEGER)) FROM topic WHERE id GLOB '1.0.[0-9]*'
 INSERT INTO record (position, timestamp, payer, running_hash, subjects, wire) VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: index_block
--- Make the records of complete blocks findable by their subjects.
+-- Add complete blocks of records to the event index.
 INSERT OR IGNORE INTO event (subject, position)
 SELECT subject.value, position FROM record, json_each(subjects) AS subject
 WHERE position > ? AND position <= ? ORDER BY 1, 2
 
 -- name: head
--- The last record of a topic: the highest position in its run.
+-- The last record of a topic.
 SELECT position, timestamp, running_hash FROM record WHERE position BETWEEN ? AND ? ORDER BY position DESC LIMIT 1
 
 -- name: records_after
@@ -46,7 +46,7 @@ SELECT position, timestamp, payer, running_hash, wire FROM record
 WHERE position > ? AND position < ? AND instr(wire, ?) ORDER BY position DESC LIMIT ?
 
 -- name: events_after
--- Records with a subject, in order: from the index, then from the block that is not complete.
+-- Records with a subject, in order: from the index, then from the incomplete block.
 SELECT position, timestamp, payer, running_hash, wire FROM record WHERE position IN (
   SELECT position FROM event WHERE subject = :subject AND position > :after AND position <= :last
   UNION ALL
@@ -58,7 +58,7 @@ SELECT position, timestamp, payer, running_hash, wire FROM record WHERE position
 ) ORDER BY position
 
 -- name: events_before
--- Records with a subject, newest first: from the block that is not complete, then from the index.
+-- Records with a subject, newest first: from the incomplete block, then from the index.
 SELECT position, timestamp, payer, running_hash, wire FROM record WHERE position IN (
   SELECT position FROM event WHERE subject = :subject AND position < :after AND position >= :first
   UNION ALL
@@ -69,8 +69,18 @@ SELECT position, timestamp, payer, running_hash, wire FROM record WHERE position
   ORDER BY position DESC LIMIT :limit
 ) ORDER BY position DESC
 
+-- name: wire_ids
+-- Wire ids that begin with a prefix: from the index, and from the block that is not complete.
+SELECT subject FROM event
+WHERE subject >= :prefix AND subject < :beyond AND position >> 40 = :topic
+UNION
+SELECT json_extract(subjects, '$[0]') AS marked FROM record
+WHERE position > (SELECT max(position) & ~255 FROM record WHERE position BETWEEN :topic << 40 AND (:topic + 1 << 40) - 1)
+  AND position < :topic + 1 << 40 AND marked >= :prefix AND marked < :beyond
+ORDER BY 1 LIMIT :limit
+
 -- name: insert_tile
--- Keep a complete Merkle tile.
+-- Store a complete Merkle tile.
 INSERT INTO tile (topic, level, number, hashes) VALUES (?, ?, ?, ?)
 
 -- name: tile
@@ -78,7 +88,7 @@ INSERT INTO tile (topic, level, number, hashes) VALUES (?, ?, ?, ?)
 SELECT hashes FROM tile WHERE topic = ? AND level = ? AND number = ?
 
 -- name: put_checkpoint
--- Keep a signed checkpoint; one signed again at the same size (another key) takes its place.
+-- Store a signed checkpoint; it replaces one of the same size, which another key signed.
 INSERT INTO checkpoint (topic, size, note) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET note = excluded.note
 
 -- name: checkpoints
@@ -96,7 +106,7 @@ ON CONFLICT (topic, kind, key)
 DO UPDATE SET body = excluded.body, listed = excluded.listed, position = excluded.position
 
 -- name: delete_row
--- Take an entity out of the read model.
+-- Delete an entity of the read model.
 DELETE FROM row WHERE topic = ? AND kind = ? AND key = ?
 
 -- name: row
@@ -113,24 +123,28 @@ SELECT kind, key, body, listed, position FROM row
 WHERE topic = ? AND kind = ? AND listed = ? AND listed <> '' AND (position, key) > (?, ?)
 ORDER BY position, key LIMIT ?
 
+-- name: count_listed
+-- How many entities one list has; this reads only the index.
+SELECT count(*) FROM row WHERE topic = ? AND kind = ? AND listed = ? AND listed <> ''
+
 -- name: due
--- Topics in which something may be due, the earliest first.
+-- Topics in which a timer may be due, the earliest first.
 SELECT id FROM due JOIN topic ON number = due.topic WHERE at <= ? ORDER BY at LIMIT ?
 
 -- name: due_of
--- When something is due next in a topic.
+-- When the next timer of a topic is due.
 SELECT at FROM due WHERE topic = ?
 
 -- name: put_due
--- Set when something is due next in a topic.
+-- Set when the next timer of a topic is due.
 INSERT INTO due (topic, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = excluded.at
 
 -- name: delete_due
--- Nothing is due in a topic any more.
+-- Record that no timer of a topic is pending.
 DELETE FROM due WHERE topic = ?
 
 -- name: put_content
--- Keep a body; one that was erased comes back, one that is there can only become pinned.
+-- Store a body. An erased body is restored; an existing one can only become pinned.
 INSERT INTO content (topic, sha256, bytes, pinned, erased, data) VALUES (?, ?, ?, ?, 0, ?)
 ON CONFLICT (topic, sha256) DO UPDATE SET
   data = CASE WHEN erased THEN excluded.data ELSE data END,
@@ -139,34 +153,34 @@ ON CONFLICT (topic, sha256) DO UPDATE SET
 WHERE erased OR pinned < excluded.pinned
 
 -- name: content
--- One body, or the fact that it is a file.
+-- One body; null data if it is a file.
 SELECT bytes, pinned, data FROM content WHERE topic = ? AND sha256 = ? AND NOT erased
 
 -- name: content_facts
--- What is known of a body without reading it.
+-- The size and pin of a body, without its data.
 SELECT bytes, pinned FROM content WHERE topic = ? AND sha256 = ? AND NOT erased
 
 -- name: erase_content
--- Overwrite a body in its place: as many zeros as it had bytes.
+-- Overwrite a body in place with zeros of the same length.
 UPDATE content SET erased = 1, data = zeroblob(length(data)) WHERE topic = ? AND sha256 = ? AND data IS NOT NULL
 
 -- name: erase_file
--- Take back the name of a body that is a file.
+-- Mark a body that is a file as erased.
 UPDATE content SET erased = 1 WHERE topic = ? AND sha256 = ? AND data IS NULL
 
 -- name: add_to_counter
--- Count.
+-- Add to a counter.
 INSERT INTO counter (topic, name, amount) VALUES (?, ?, ?)
 ON CONFLICT DO UPDATE SET amount = amount + excluded.amount
 
 -- name: counters
--- Counters whose names begin alike.
+-- Counters with a common name prefix.
 SELECT name, amount FROM counter WHERE topic = ? AND name BETWEEN ? AND ? ORDER BY name
 
 -- name: setting
--- A fact about the whole store.
+-- One setting of the whole store.
 SELECT value FROM setting WHERE name = ?
 
 -- name: put_setting
--- State a fact about the whole store.
+-- Store a setting of the whole store.
 INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value

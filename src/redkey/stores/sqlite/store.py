@@ -1,8 +1,8 @@
-"""The embedded default: a ledger, its rows and its content in one data directory, for several processes at once.
+"""The default store: a ledger, its rows and its content in one data directory, for several processes at once.
 
-The store owns the life of a data directory in this process: opening it (and refusing to, when it is not safe),
-lending connections to readers, giving writers their turn, ending. What a unit does is `unit`'s, how it commits
-is `writer`'s, who writes next is `lock`'s.
+The store manages a data directory in this process: it opens it (or refuses to, if that is not safe), lends connections
+to readers, lets one writer at a time write, and closes. `unit` is one unit of work, `writer` commits it, and `lock`
+decides who writes next.
 """
 
 from __future__ import annotations
@@ -12,45 +12,46 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from redkey.errors import StoreError, StoreMisused, StorePoisoned, StoreRefused
 from redkey.ledger.ports import Clock
-from redkey.ledger.record import Head, Record
-from redkey.ledger.tail import head_of, leaf_hashes, open_tree, records_after
+from redkey.ledger.record import Record
 from redkey.ledger.tiles import TileTree
 from redkey.stores.clock import SystemClock
 from redkey.stores.disk import check_room
+from redkey.stores.durable import OneHolder, locked
 from redkey.stores.follow import Commits, Poller, follow
+from redkey.stores.keys import FileSecrets
+from redkey.stores.sql_queries import Parameters
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.directory import KEYS, create_database, prepare_directory, sync_names
 from redkey.stores.sqlite.failures import translated
 from redkey.stores.sqlite.incoming import Incoming, incoming_folder, remove_abandoned
 from redkey.stores.sqlite.lock import WriterLock
 from redkey.stores.sqlite.numbers import Numbers
-from redkey.stores.sqlite.queries import Parameters, Queries
+from redkey.stores.sqlite.queries import Queries
 from redkey.stores.sqlite.readers import Readers, Snapshot, Watch
 from redkey.stores.sqlite.schema import SQL
 from redkey.stores.sqlite.unit import SqliteUnit
 from redkey.stores.sqlite.writer import Writer
 from redkey.stores.transactions import Transactions, refuse_second
+from redkey.stores.trees import ReadTrees
 
-# How often followers look for commits of other processes; this process's own wake them at once.
+# How often followers check for commits of other processes; commits of this process wake them at once.
 POLL_SECONDS = 0.025
-# How long to wait for other processes when a store is opened: they may be opening it too, and finish what was left.
+# How long to wait for other processes at opening: they may be opening the store too and finishing interrupted work.
 _OPEN_SECONDS = 10.0
-# Readiness: how long to wait for the writer lock, how much room there must be, how long the answer holds.
+# Readiness: how long to wait for the writer lock, how much free space is needed, how long the answer is reused.
 _CHECK_SECONDS = 1.0
 _ROOM_BYTES = 256 * 1024
 _CHECK_KEPT_SECONDS = 0.5
-# Trees kept for readers, about 70 KiB each at most.
-_TREES = 64
 
 
 class SqliteStore(Transactions[SqliteUnit], Queries):
-    """A sequenced store over one data directory. Use it from any thread of the process that opened it."""
+    """A sequenced store on one data directory. Use it from any thread of the process that opened it."""
 
     engine = f"SQLite {sqlite3.sqlite_version}"
 
@@ -63,17 +64,18 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
         self._check_guard = threading.Lock()
         self._checked_until = 0.0
         self._check_failed: StoreError | None = None
-        # The transaction that is open, and the thread that has it.
+        # The open transaction, and its thread.
         self._unit: SqliteUnit | None = None
         self._unit_thread: int | None = None
-        # Heads of the topics that are watched, at a version of the file.
+        # Heads of the watched topics, at one version of the file.
         self._heads: dict[str, int] = {}
         self._heads_version = 0
         with translated():
             prepare_directory(self.directory, create=create)
             self._lock = WriterLock(self.directory)
         try:
-            self._open(clock or SystemClock())
+            self.clock = clock or SystemClock()
+            self._open(self.clock)
         except BaseException:
             self._lock.close()
             raise
@@ -87,7 +89,7 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
             try:
                 with translated():
                     incoming = incoming_folder(self.directory)
-                    # Before anything is deleted: a log that was deleted could come back and name it.
+                    # Sync before anything is deleted: a log that was deleted could reappear and name it.
                     sync_names(self.directory)
                 self._writer.prepare()
                 with translated():
@@ -103,13 +105,12 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
         self._readers = Readers(self.directory)
         self._watch = Watch(self.directory)
         self._numbers: Numbers = Numbers()
-        self._trees: dict[str, tuple[TileTree, Head]] = {}
-        self._trees_guard = threading.Lock()
+        self._trees = ReadTrees(self)
         self._commits = Commits()
         self._poller = Poller(self._commits, lambda: Watch(self.directory), POLL_SECONDS)
 
     def close(self) -> None:
-        """End followers, wait for the unit that is open, give everything back. Closing twice is fine."""
+        """End followers, wait for an open unit, and close all files. Closing twice is harmless."""
         if self._process != os.getpid() or self._closed:
             return
         self._lock.close()
@@ -130,7 +131,7 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
 
     @contextmanager
     def _transaction(self, wait: bool) -> Iterator[SqliteUnit]:
-        """A transaction, or the one that this thread has open for several units."""
+        """Open a transaction, or return the one that this thread has open for several units."""
         if self._unit is not None and self._unit_thread == threading.get_ident():
             refuse_second(self._unit)
             try:
@@ -169,7 +170,7 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
         self._lock.release_held()
 
     def check_writable(self) -> None:
-        """Take the writer lock and write a little beside the database. Asked again soon, the last answer holds."""
+        """Take the writer lock and write a small file. The result is reused for a short time."""
         with self._check_guard:
             if time.monotonic() < self._checked_until:
                 if self._check_failed is not None:
@@ -202,7 +203,7 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
             yield snapshot
 
     def known_head(self, topic: str) -> int:
-        """Exact: the version of the file is in memory that the processes share."""
+        """The exact head: the version of the file is in memory that the processes share."""
         self._check_usable()
         with translated():
             version = self._watch.version()
@@ -210,15 +211,15 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
             self._heads, self._heads_version = {}, version
         head = self._heads.get(topic)
         if head is None:
-            # The version was read first: whoever commits in between changes it once more.
+            # The version was read first, so a commit in between changes it again.
             head = self._heads[topic] = self.head(topic).sequence
-            self._told.setdefault(topic, head)
+            self._notified.setdefault(topic, head)
         return head
 
     def look(self) -> None:
         self._check_usable()
         if self._subscribers and self._writer.changed():
-            self._tell(lambda topic: self.head(topic).sequence)
+            self._notify(lambda topic: self.head(topic).sequence)
 
     def due(self, now: int, limit: int) -> Sequence[str]:
         return [topic for (topic,) in self._fetch(SQL["due"], (now, limit))]
@@ -232,21 +233,36 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
             yield from follow(self, self._commits, topic, after)
 
     def tree(self, topic: str) -> TileTree:
-        with self._trees_guard:
-            kept = self._trees.pop(topic, None)
-            tree, head = kept or open_tree(self, topic)
-            for batch in records_after(self, topic, head.sequence):
-                tree.append(leaf_hashes(head.running_hash, batch))
-                head = head_of(batch[-1])
-            self._trees[topic] = tree, head
-            if len(self._trees) > _TREES:
-                del self._trees[next(iter(self._trees))]
-            return tree.for_reading()
+        return self._trees.tree(topic)
 
     @property
     def keys_directory(self) -> Path:
         """The folder of the log's secrets."""
         return self.directory / KEYS
+
+    @property
+    def secrets(self) -> FileSecrets:
+        """The secrets of the log."""
+        return FileSecrets(self.keys_directory)
+
+    def exclusive(self, name: str) -> AbstractContextManager[None]:
+        """Exclude the other servers of this data directory from a block."""
+        return locked(self.directory / f"{name}.lock")
+
+    def holder(self, name: str) -> OneHolder:
+        """A lock that one server of this data directory holds at a time."""
+        return OneHolder(self.directory / f"{name}.lock")
+
+    def join(self, url: str, version: str, home: Path) -> None:
+        """Nothing to do: servers of one data directory find each other by its files."""
+
+    def accept_timeline(self) -> None:
+        """Nothing to do: a data directory has no failover."""
+
+    @property
+    def servers(self) -> int:
+        """How many servers share callers' limits: one, because each server of a data directory has its own limits."""
+        return 1
 
     @property
     def kept_checkpoints(self) -> CheckpointFiles:
@@ -279,7 +295,7 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
             raise StoreMisused("the store is closed", code="store_closed")
 
     def _refuse_lost_tail(self) -> None:
-        """Refuse a database whose head is behind a checkpoint that was published: records are missing."""
+        """Refuse a database whose head is behind a published checkpoint: records are missing."""
         for topic in self._writer.checkpoint_files.topics():
             size, head = self._writer.checkpoint_files.size(topic), self._writer.head(topic).sequence
             if head < size:

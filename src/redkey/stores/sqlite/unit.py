@@ -1,8 +1,8 @@
 """One unit of work on redkey.db.
 
-What a unit is given it keeps in lists until it commits or must read, then writes with one `executemany` a
-table: an entity that changed ten times is written once, and a record costs no statement of its own. Beginning,
-committing and rolling back are the writer's.
+A unit collects its changes in lists until it commits or must read, then writes them with one `executemany` per table:
+an entity that changed ten times is written once, and a record costs no statement of its own. The writer begins, commits
+and rolls back units.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ import orjson
 
 from redkey.errors import AppendRefused, ContentRefused, StoreMisused
 from redkey.ledger import content as contents
-from redkey.ledger.ports import Content, Entry, Row, Upload
+from redkey.ledger.ports import Content, Entry, Erasure, Row, Upload
 from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, MESSAGE_LIMIT, Head, Record, local_topic
 from redkey.ledger.tail import Tail, check_entity
 from redkey.ledger.tiles import TileTree
+from redkey.stores.sql_queries import BLOCK, WIRE_MARK, Parameters, digest_of
 from redkey.stores.sqlite.content_files import INLINE_LIMIT, Mark
 from redkey.stores.sqlite.incoming import Incoming
-from redkey.stores.sqlite.queries import BLOCK, SEQUENCE_BITS, WIRE_MARK, Parameters, Queries, digest_of
+from redkey.stores.sqlite.queries import SEQUENCE_BITS, Queries
 from redkey.stores.sqlite.schema import SQL
+from redkey.stores.transactions import finished_upload
 
 if TYPE_CHECKING:
     from redkey.stores.sqlite.writer import Writer
 
 
 class SqliteUnit(Queries):
-    """Adds to the store; reads what is there and what it has added."""
+    """Adds to the store; reads committed data and its own additions."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -37,7 +39,7 @@ class SqliteUnit(Queries):
         self.is_store = False
         self._files = writer.files
         self.ended = False
-        # What the writer knows of the topics that this unit touched: asked for once, empty when the unit has ended.
+        # What the writer knows about the topics of this unit; looked up once, cleared when the unit ends.
         self._numbers: dict[str, int] = {}
         self._tails: dict[str, Tail] = {}
         self._new_records: list[tuple[int, int, str, bytes, str, bytes]] = []
@@ -48,14 +50,14 @@ class SqliteUnit(Queries):
         self._new_uploads: dict[tuple[str, str], Incoming] = {}
         self._new_counts: dict[tuple[int, str], int] = {}
         self._new_due: dict[int, int] = {}
-        # What is left to the writer: checkpoints to publish, bodies added and erased to settle.
+        # For the writer: checkpoints to publish, and bodies added and erased to settle.
         self.new_checkpoints: dict[str, tuple[int, bytes]] = {}
         self.added: set[Mark] = set()
         self.erased: set[Mark] = set()
         self.bytes = 0
 
     def end(self) -> None:
-        """From here on every call is refused."""
+        """End the unit: from now on every call is refused."""
         self.ended = True
         self._numbers.clear()
         self._tails.clear()
@@ -96,17 +98,17 @@ class SqliteUnit(Queries):
         return self._tail(topic).next_timestamp()
 
     def create_topic(self, topic: str | None, fact: str) -> str:
-        """Create a topic, with the fact that leads to it; or the topic that has this fact."""
-        found = self.setting(fact) if fact else None
-        if found is not None:
-            return found
+        """Create a topic with its fact, or return the topic that already has this fact."""
+        existing = self.setting(fact) if fact else None
+        if existing is not None:
+            return existing
         if topic is None:
             last = self._fetch(SQL["last_local_topic"], ())[0][0]
             topic = local_topic(max(0, (last or 0) + 1 - FIRST_LOCAL_TOPIC))
         else:
             check_entity(topic, "topic")
             if self.topic_number(topic) is not None:
-                raise AppendRefused(f"topic {topic} is there already", code="topic_exists")
+                raise AppendRefused(f"topic {topic} already exists", code="topic_exists")
         self._writer.begin_topic(topic)
         if fact:
             self._writer.run(SQL["put_setting"], (fact, topic))
@@ -161,27 +163,23 @@ class SqliteUnit(Queries):
                 self._new_contents[topic, item.sha256] = item
 
     def adopt(self, topic: str, upload: Upload) -> None:
-        if not isinstance(upload, Incoming):
-            raise StoreMisused("the upload was begun by another store", code="upload_foreign")
-        if not upload.finished:
-            # Its file may not be durable, and its hash not the one of what will have come.
-            raise StoreMisused("the upload is not finished", code="upload_unfinished")
+        staged = finished_upload(upload, Incoming)
         self._known(topic)
-        if upload.path is None:
-            self.put_content(topic, [Content(upload.sha256, upload.data)])
+        if staged.path is None:
+            self.put_content(topic, [Content(staged.sha256, staged.data)])
         else:
-            self._new_uploads[topic, upload.sha256] = upload
+            self._new_uploads[topic, staged.sha256] = staged
 
-    def erase_content(self, topic: str, sha256: str) -> bool:
+    def erase_content(self, topic: str, sha256: str) -> Erasure:
         number, digest = self._known(topic), digest_of(sha256)
-        found = self._fetch(SQL["content"], (number, digest))
-        if not found:
-            return False
-        if found[0][1]:
+        rows = self._fetch(SQL["content"], (number, digest))
+        if not rows:
+            return ""
+        if rows[0][1]:
             raise ContentRefused(f"content {sha256} is pinned: replay needs it", code="content_pinned")
-        self._writer.run(SQL["erase_file" if found[0][2] is None else "erase_content"], (number, digest))
+        self._writer.run(SQL["erase_file" if rows[0][2] is None else "erase_content"], (number, digest))
         self.erased.add((topic, sha256))
-        return True
+        return "now"
 
     def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None:
         number = self._known(topic)
@@ -195,24 +193,24 @@ class SqliteUnit(Queries):
     def put_setting(self, name: str, value: str) -> None:
         self._check_open()
         if not self.is_store:
-            raise StoreMisused("settings are of the whole store; use write_store", code="unit_of_a_topic")
+            raise StoreMisused("settings belong to the whole store; use write_store", code="unit_of_a_topic")
         self._writer.run(SQL["put_setting"], (name, value))
 
     def put_due(self, topic: str, at: int) -> None:
         number, due = self._known(topic), self._writer.due_times
         stored = due.get(number)
         if stored is None:
-            found = self._writer.fetch(SQL["due_of"], (number,))
-            stored = due[number] = found[0][0] if found else 0
+            rows = self._writer.fetch(SQL["due_of"], (number,))
+            stored = due[number] = rows[0][0] if rows else 0
         if at == stored or (stored > self._tail(topic).next_timestamp() and (not at or at > stored)):
-            # Looking a little too early costs an empty unit, and far fewer rows are written.
+            # Checking a little too early costs an empty unit, but far fewer rows are written.
             return
         due[number] = self._new_due[number] = at
 
-    # Writing down.
+    # Writing to the database.
 
     def flush(self) -> None:
-        """Write down what has come so far."""
+        """Write the collected changes to the database."""
         many = self._writer.run_many
         if self._new_contents:
             self._flush_contents()
@@ -274,10 +272,10 @@ class SqliteUnit(Queries):
         return tail
 
     def _known(self, topic: str) -> int:
-        """The number of the unit's own topic: no other one may be written."""
+        """The number of the unit's own topic; no other topic may be written."""
         if topic != self.topic:
             self._check_open()
-            raise StoreMisused(f"the unit is of topic {self.topic}, not {topic}", code="unit_of_another_topic")
+            raise StoreMisused(f"the unit belongs to topic {self.topic}, not {topic}", code="unit_of_another_topic")
         number = self._numbers.get(topic) or self.topic_number(topic)
         if number is None:
             raise AppendRefused(f"there is no topic {topic}", code="topic_unknown")
@@ -289,5 +287,5 @@ class SqliteUnit(Queries):
 
 
 def _subjects(entry: Entry) -> str:
-    """What a record is called and speaks of, as its row keeps it."""
+    """The wire id and the subjects of a record, as stored in its row."""
     return orjson.dumps([WIRE_MARK + entry.wire_id, *entry.subjects]).decode()

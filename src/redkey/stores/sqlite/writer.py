@@ -1,8 +1,8 @@
-"""The one connection that writes: begins units, commits them durably or rolls them back.
+"""The connection that writes: it begins units and commits them durably or rolls them back.
 
-Between units it remembers what is dear to find again: the numbers of topics, and the tails of those written last
-(head, clock, tree). Numbers never change, so they stay right whatever others write; tails catch up when SQLite's
-`data_version` tells that another process has committed. After a unit that failed all of it is forgotten.
+Between units it caches what is expensive to look up: topic numbers, and the tails of recently written topics (head,
+clock, tree). Numbers never change, so they stay valid whatever others write; tails are updated when SQLite's
+`data_version` shows that another process has committed. After a failed unit the caches are cleared.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Any, TypeVar
 from redkey.errors import RedKeyError, StoreError, StoreFailed, StoreFull, StorePoisoned, WriterBusy
 from redkey.ledger.ports import Clock
 from redkey.ledger.tail import Tail, Tails
+from redkey.stores.sql_queries import Parameters, digest_of
 from redkey.stores.sqlite import schema
 from redkey.stores.sqlite.checkpoint_files import CheckpointFiles
 from redkey.stores.sqlite.connection import DATABASE_NAME, connect
 from redkey.stores.sqlite.content_files import ContentFiles, Mark
 from redkey.stores.sqlite.failures import rewrite_file, sync_path, translate, translated
 from redkey.stores.sqlite.numbers import Numbers
-from redkey.stores.sqlite.queries import Parameters, Queries, digest_of
+from redkey.stores.sqlite.queries import Queries
 from redkey.stores.sqlite.schema import SQL
 from redkey.stores.sqlite.unit import SqliteUnit
 
@@ -42,20 +43,20 @@ class Writer(Queries):
         self._log = directory / f"{DATABASE_NAME}-wal"
         self._topics: Numbers = Numbers()
         self._tails = Tails(self, clock)
-        # When something is due next, by number of the topic, as far as it is known.
+        # Topic number -> when something is due next, as far as it is known.
         self.due_times: dict[int, int] = {}
-        # The unit that is open, and what went wrong in it.
+        # The open unit, and the error that broke it.
         self._unit: SqliteUnit | None = None
         self._broken: BaseException | None = None
-        # Bodies added or erased whose marks still stand; erased ones wait for the log to be emptied.
+        # Bodies added or erased whose marks still exist; erased ones wait until the log is emptied.
         self._unsettled: set[Mark] = set()
         self._erasing = False
         self._log_units = self._log_bytes = 0
-        # SQLite's `data_version`, which other connections alone change: at the last unit, and when last asked.
+        # SQLite's `data_version`, which only other connections change: at the last unit, and at the last check.
         self.seen = self._asked = 0
 
     def prepare(self) -> None:
-        """Bring the file to this format, and finish what a process that died has left."""
+        """Migrate the file, and finish the interrupted work of a process that died."""
         with translated():
             schema.migrate(self._connection)
             self._unsettled.update(self.files.marks())
@@ -68,14 +69,14 @@ class Writer(Queries):
         self._connection.close()
 
     def changed(self) -> bool:
-        """True when another connection has committed since this was last asked."""
+        """True when another connection has committed since the last call."""
         before, self._asked = self._asked, self._data_version()
         return before != self._asked
 
     # Units.
 
     def begin(self) -> SqliteUnit:
-        """Open a unit at the last commit of anybody."""
+        """Open a unit at the newest commit."""
         with translated():
             self._connection.execute("BEGIN IMMEDIATE")
         self._broken = None
@@ -88,7 +89,7 @@ class Writer(Queries):
         return unit
 
     def commit(self, unit: SqliteUnit) -> None:
-        """Make the unit durable. When this raises with the unit not ended, it has to be rolled back."""
+        """Make the unit durable. If this raises before the unit has ended, the caller must roll it back."""
         unit.flush()
         published = self._do(self._prepare_checkpoints, unit.new_checkpoints)
         if unit.erased:
@@ -96,8 +97,8 @@ class Writer(Queries):
         try:
             self.run("COMMIT", ())
         except StoreFailed as error:
-            # It may have failed behind the log: then this unit is there when the store opens again.
-            self._broken = StorePoisoned(f"whether a unit is durable is not known; stop this process: {error}")
+            # The log may already contain it: then the unit is there when the store opens again.
+            self._broken = StorePoisoned(f"it is unknown whether a unit is durable; stop this process: {error}")
             raise self._broken from error
         self._end(unit)
         try:
@@ -107,23 +108,23 @@ class Writer(Queries):
             self._settle()
             self._copy_log(unit.bytes)
         except (StoreError, OSError) as error:
-            # The unit is durable, but nobody may build on a disk that fails: no answer, and the process stops.
-            raise StorePoisoned(f"the disk fails behind a unit that is durable; stop this process: {error}") from error
+            # The unit is durable, but the disk fails, so nothing may depend on it: no answer, and the process stops.
+            raise StorePoisoned(f"the disk failed after a unit became durable; stop this process: {error}") from error
 
     def roll_back(self, unit: SqliteUnit) -> None:
-        """Undo the unit, and forget everything that it may have touched."""
+        """Undo the unit, and clear the caches of everything that it may have touched."""
         self._end(unit)
         self._topics.clear()
         self._tails.forget()
         self.due_times.clear()
         try:
-            # SQLite has done it by itself after some errors.
+            # After some errors SQLite has already rolled back.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             raise StorePoisoned(f"a unit cannot be rolled back; stop this process: {error}") from error
         if isinstance(self._broken, StorePoisoned):
-            # The log may hold the unit all the same. What its marks are about is known when the store opens again.
+            # The log may contain the unit anyway. Its marks are settled when the store opens again.
             return
         self._unsettled |= unit.added | unit.erased
         try:
@@ -131,7 +132,7 @@ class Writer(Queries):
         except StorePoisoned:
             raise
         except (RedKeyError, OSError):
-            # The marks still stand: they are settled after the next unit, or when the store opens again.
+            # The marks remain: they are settled after the next unit, or when the store opens again.
             return
 
     def _end(self, unit: SqliteUnit) -> None:
@@ -139,7 +140,7 @@ class Writer(Queries):
         self._unit = None
 
     def _see_others(self) -> None:
-        """After another process has committed: is the format still ours? Then tails have to catch up."""
+        """After a commit of another process, check that the format is still supported and let the tails catch up."""
         before, self.seen = self.seen, self._data_version()
         if before != self.seen:
             schema.refuse_newer(schema.version(self._connection))
@@ -147,7 +148,7 @@ class Writer(Queries):
         self._tails.begin(others_wrote=before != self.seen)
 
     def republish(self) -> None:
-        """Put checkpoints in force outside that a process committed before it died."""
+        """Publish checkpoints that a process committed and did not publish before it died."""
         sizes = self.fetch(SQL["last_checkpoints"], ())
         with translated():
             missed = [topic for topic, size in sizes if (size or 0) > self.checkpoint_files.size(topic)]
@@ -163,7 +164,7 @@ class Writer(Queries):
                 published.add(topic)
         return published
 
-    # What units ask of it. Whatever fails here breaks the unit, even when the caller catches the error.
+    # Called by units. An error here breaks the unit, even if the caller catches it.
 
     def fetch(self, sql: str, parameters: Parameters) -> list[Any]:
         return self._do(self._fetch_all, sql, parameters)
@@ -189,7 +190,7 @@ class Writer(Queries):
         self._broken = self._broken or cause
 
     def tail(self, topic: str) -> Tail:
-        """The end of a topic, as it is inside the unit."""
+        """The end of a topic, as seen inside the unit."""
         return self._tails.of(topic)
 
     def begin_topic(self, topic: str) -> int:
@@ -213,7 +214,7 @@ class Writer(Queries):
         return self._connection.execute(sql, parameters).fetchall()
 
     def _do(self, action: Callable[..., Result], *arguments: Any) -> Result:
-        # After some errors SQLite has rolled back by itself: whatever ran now would be committed alone, at once.
+        # After some errors SQLite has already rolled back; a statement that ran now would be committed on its own.
         if self._unit is not None and self._broken is not None:
             raise self._broken
         try:
@@ -227,7 +228,7 @@ class Writer(Queries):
     # The write-ahead log and the marks.
 
     def _settle(self) -> None:
-        """Finish added and erased bodies; when readers are in the way of an erasure, after the next unit."""
+        """Settle added and erased bodies; if readers delay an erasure, settle after a later unit."""
         if not self._unsettled or (self._erasing and not self._empty_log()):
             return
         self._erasing = False
@@ -239,23 +240,23 @@ class Writer(Queries):
         return number is not None and bool(self._fetch(SQL["content"], (number, digest_of(sha256))))
 
     def _distrust_log(self) -> None:
-        """Write a log that was left behind once more, as it is read here, before anybody builds on it.
+        """Rewrite a log that was left behind, before anything builds on it.
 
-        It may be in the memory of the system only, and its fsync may have failed: then the system takes its pages
-        for written, no fsync writes them any more, and a power cut would take back what was read from them here.
+        The log may exist only in the page cache, after its fsync failed. Then the kernel takes its pages for written,
+        no later fsync writes them, and a power cut would undo what was read from them here.
         """
         with translated():
-            # Nobody changes the log meanwhile, not even a program that knows nothing of our lock.
+            # Lock out every other program, including those that do not use our lock.
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                # Where SQLite cannot open a file for writing it opens it for reading, and says so at the first write.
+                # If SQLite cannot open a file for writing it opens it for reading, and fails at the first write.
                 self._connection.execute(f"PRAGMA user_version = {schema.VERSION}")
                 rewrite_file(self._log)
             finally:
                 self._connection.execute("ROLLBACK")
 
     def _empty_log(self) -> bool:
-        """Copy the log into the database and cut it to nothing; false when a reader still needs it."""
+        """Copy the log into the database and truncate it; false when a reader still needs it."""
         try:
             return self._cut_log()
         except (StoreFull, WriterBusy):
@@ -264,12 +265,12 @@ class Writer(Queries):
     def _cut_log(self) -> bool:
         (busy, _, _) = self.fetch("PRAGMA wal_checkpoint(TRUNCATE)", ())[0]
         if not busy:
-            # SQLite does not sync the cut: a power cut could bring back what was erased.
+            # SQLite does not sync the truncation: a power cut could bring back what was erased.
             self._do(sync_path, self._log)
         return not busy
 
     def _copy_log(self, size: int) -> None:
-        """Copy the log into the database when it has become long. A full disk only makes it longer for now."""
+        """Copy a long log into the database. On a full disk the log only grows until the next attempt."""
         self._log_units += 1
         self._log_bytes += size
         if self._log_units >= _LOG_UNITS or self._log_bytes >= _LOG_BYTES:

@@ -1,0 +1,42 @@
+"""The fields of Weave v1 messages under the names that the runtime uses, which are those of v0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# Names of v0 under `codex`, and of v1 at the top of the payload.
+NAMES = {"conversation_id": "context_id", "conversation_owner": "owner_id", "parent_message_id": "parent_message_id"}
+
+
+def given(value: Any) -> str | None:
+    """Strip a string; None if it is absent, blank or no string."""
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def codex_of(payload: Mapping[str, Any], meta: Any) -> dict[str, Any]:
+    """The conversation fields of a v1 message under their v0 names."""
+    fields = {old: given(payload.get(new)) for old, new in NAMES.items()}
+    fields |= {"kind": given(payload.get("kind")), "sender_name": given(payload.get("sender_name"))}
+    weave = meta.get("weave") if isinstance(meta, dict) else None
+    if isinstance(weave, dict):
+        fields["sender_name"] = given(weave.get("origin_src_name")) or fields["sender_name"]
+    return {name: value for name, value in fields.items() if value is not None and (name, value) != ("kind", "user")}
+
+
+def context_of(actions: Sequence[dict[str, Any]], context: Any) -> dict[str, Any]:
+    """The same for actions: their context, and the kind of the first message among them."""
+    fields = context if isinstance(context, dict) else {}
+    kind = next((action.get("kind") for action in actions if action.get("type") == "message"), "control")
+    return codex_of({**fields, "kind": kind}, None)
+
+
+def action_text(actions: Sequence[dict[str, Any]]) -> str:
+    """Actions as text for a v0 agent: message texts, and commands as lines with a slash."""
+    lines = [
+        str(action.get("text", ""))
+        if action.get("type") == "message"
+        else f"/{action.get('command')} {action.get('args') or ''}".strip()
+        for action in actions
+    ]
+    return "\n\n".join(lines)
