@@ -9,7 +9,8 @@ from pathlib import Path
 from redkey.commands.registry import PriceCredits
 from redkey.ledger import content
 from redkey.readmodel.counted import counted_at, counters_now
-from redkey.services.counting import Counting
+from redkey.services.counting import Counting, count_up
+from redkey.services.outcome import Settled
 from redkey.services.reconcile import reconcile
 from redkey.stores.ids import SystemIds
 from redkey.stores.sqlite import SqliteStore
@@ -74,6 +75,35 @@ def test_counters_follow_at_their_place_and_what_is_shown_is_whole(tmp_path: Pat
             place, head = counted_at(store, office.topic), office.head
             assert place < head
         _check(tmp_path)
+
+    asyncio.run(whole())
+
+
+def test_records_in_memory_are_counted_while_newer_ones_are_committed(tmp_path: Path) -> None:
+    """Under load the ledger has moved on when the counting unit runs: it counts what it was given, at its own price."""
+
+    async def whole() -> None:
+        with SqliteStore(tmp_path) as store:
+            office = await Office(store).begin()
+            records: list[Settled] = []
+            office.coordinator.listen(lambda _, settled: records.extend(settled))
+            while not await office.coordinator.act(office.topic, lambda unit: count_up(unit, office.topic, [])):
+                pass
+            await office.task()
+            given = list(records)
+            prices = content.structure({"task.created": 7})
+            await office.do(PriceCredits(7, content.ref(prices)), contents=(prices,))
+            await office.task()
+
+            def count(expected: int) -> None:
+                assert counted_at(store, office.topic) == expected
+                _hold(store)
+
+            assert await office.coordinator.act(office.topic, lambda unit: count_up(unit, office.topic, given))
+            count(given[-1].sequence)
+            later = records[len(given) :]
+            assert await office.coordinator.act(office.topic, lambda unit: count_up(unit, office.topic, later))
+            count(office.head)
 
     asyncio.run(whole())
 

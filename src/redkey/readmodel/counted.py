@@ -45,7 +45,9 @@ def counters_now(reader: Reader, topic: str, prefixes: Sequence[str] = METERED) 
 def count_records(reader: Reader, topic: str, after: int, last: int) -> Counter[str]:
     """What the records after a place count, up to and including `last`."""
     meter = Meter()
-    prices: Mapping[str, int] = _prices_at(reader, topic, after, last)
+    if after == last:
+        return meter.take()
+    prices = prices_at(reader, topic, after, last)
     for record, wire in _wires(reader, topic, after, last):
         if type(wire.payload) is CreditsPriced:
             prices = pinned(reader, topic, wire.payload.prices_ref.sha256)
@@ -69,10 +71,10 @@ def _void(reader: Reader, record: Record) -> str | None:
     return "void"
 
 
-def _prices_at(reader: Reader, topic: str, place: int, last: int) -> Mapping[str, int]:
-    """The price table in force at a place: the present one, unless a record after the place has set another."""
+def prices_at(reader: Reader, topic: str, place: int, last: int) -> Mapping[str, int]:
+    """The price table in force at a place: the present one, unless a record after it and up to `last` set another."""
     row = reader.row(topic, "workspace", "")
-    if row is None or place == last:
+    if row is None:
         return {}
     workspace = entity(row)
     if not any(reader.read_back(topic, last + 1, 1, after=place, containing=_PRICED)):

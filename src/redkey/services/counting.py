@@ -8,16 +8,14 @@ memory. After a crash, or if others wrote too, they are read from the ledger.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from redkey.errors import RedKeyError, WriterBusy
 from redkey.ledger.ports import Unit
-from redkey.readmodel.counted import COUNTED_AT, count_records, counted_at
+from redkey.readmodel.counted import COUNTED_AT, count_records, counted_at, prices_at
 from redkey.readmodel.meter import Meter
-from redkey.readmodel.rows import entity
 from redkey.services.outcome import Settled
 from redkey.wire.events import CreditsPriced
 
@@ -96,33 +94,32 @@ class Counting:
 
 
 def count_up(unit: Unit, topic: str, records: list[Settled]) -> bool:
-    """Advance the counters of a topic and their place; False if there is more to read."""
+    """Advance the counters of a topic and their place; False if there is more to read.
+
+    Under load other records are committed before this unit runs. They come with the next call, so counting only what
+    is in memory is enough.
+    """
     at, head = counted_at(unit, topic), unit.head(topic).sequence
     if at == head:
         return True
-    reached = head
     if _follow(records, at, head):
-        counts = _of(unit, topic, records)
+        reached, finished, meter = records[-1].sequence, True, Meter()
+        prices = prices_at(unit, topic, reached, head)
+        for one in records:
+            meter.note(prices, one.event, one.size, one.timestamp, one.void)
+        counts = meter.take()
     else:
         reached = min(head, at + _AT_ONCE)
-        counts = count_records(unit, topic, at, reached)
+        counts, finished = count_records(unit, topic, at, reached), reached == head
     unit.count(topic, [*counts.items(), (COUNTED_AT, reached - at)])
-    return reached == head
+    return finished
 
 
 def _follow(records: list[Settled], at: int, head: int) -> bool:
-    """True if these are all records after a place, at one price."""
+    """True if these are the next records after a place, without a gap, at one price."""
     return (
-        len(records) == head - at
+        bool(records)
         and records[0].sequence == at + 1
-        and records[-1].sequence == head
+        and records[-1].sequence == at + len(records) <= head
         and not any(type(one.event.payload) is CreditsPriced for one in records)
     )
-
-
-def _of(unit: Unit, topic: str, records: list[Settled]) -> Counter[str]:
-    row, meter = unit.row(topic, "workspace", ""), Meter()
-    prices = entity(row).prices if row is not None else {}
-    for one in records:
-        meter.note(prices, one.event, one.size, one.timestamp, one.void)
-    return meter.take()
