@@ -101,9 +101,16 @@ def test_records_in_memory_are_counted_while_newer_ones_are_committed(tmp_path: 
 
             assert await office.coordinator.act(office.topic, lambda unit: count_up(unit, office.topic, given))
             count(given[-1].sequence)
+            # A new price among them: they are read from the ledger, up to its head.
             later = records[len(given) :]
             assert await office.coordinator.act(office.topic, lambda unit: count_up(unit, office.topic, later))
             count(office.head)
+            # So the first of these is counted already, and the last one comes with the next call.
+            await office.task()
+            await office.task()
+            rest = [one for one in records if one.sequence >= later[-1].sequence][:-1]
+            assert await office.coordinator.act(office.topic, lambda unit: count_up(unit, office.topic, rest))
+            count(rest[-1].sequence)
 
     asyncio.run(whole())
 

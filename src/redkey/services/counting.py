@@ -102,6 +102,8 @@ def count_up(unit: Unit, topic: str, records: list[Settled]) -> bool:
     at, head = counted_at(unit, topic), unit.head(topic).sequence
     if at == head:
         return True
+    # After a read of the ledger, the first records in memory may be counted already.
+    records = [one for one in records if one.sequence > at]
     if _follow(records, at, head):
         reached, finished, meter = records[-1].sequence, True, Meter()
         prices = prices_at(unit, topic, reached, head)
