@@ -1,8 +1,8 @@
 """How many Python functions of RedKey a warm request calls, and in how many modules: `python -m bench.stations`.
 
-A whole server runs in this process. Each request is sent a few times first, so that caches are filled, then a few times
-more while the functions of the server's thread are counted. The smallest count is used, because a timer may add calls
-that do not belong to the request. So counts do not depend on how busy the machine is.
+A whole server runs in this process. Each request is sent often enough first that caches are filled, then twenty times
+more while the functions of the server's thread are counted. The smallest count is used, because a timer or a signed
+checkpoint may add calls that do not belong to the request. On a busy machine that happens to most requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from redkey.config import Config
 from redkey.http.host import Host, close, listen, url_of
 
 _ROOT = str(Path(redkey.__file__).parent)
-_WARM, _ROUNDS = 20, 5
+_WARM, _ROUNDS = 20, 20
 
 
 def _counted(loop: asyncio.AbstractEventLoop, send: Callable[[], Any]) -> Counter[CodeType]:
