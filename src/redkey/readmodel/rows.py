@@ -91,6 +91,7 @@ KINDS: dict[str, type[Any]] = {
     "void": VoidRecord,
 }
 _DECODERS = {kind: msgspec.json.Decoder(entity) for kind, entity in KINDS.items()}
+_TASKS = msgspec.json.Decoder(list[Task])
 
 
 def task_list(queue_id: str, state: str) -> str:
@@ -235,15 +236,28 @@ def load_world(reader: Reader, topic: str) -> World:
 def _load_tasks(world: World, reader: Reader, topic: str) -> None:
     for queue_id in world.queues:
         for state in LIVE_STATES:
-            for task in pages(reader, topic, "task", task_list(queue_id, state)):
-                _place(world, task)
+            after = (0, "")
+            while rows := reader.rows(topic, "task", task_list(queue_id, state), after, _PAGE):
+                # One array is decoded faster than a thousand objects.
+                tasks = _TASKS.decode(b"[%b]" % b",".join([row.body for row in rows]))
+                for task in tasks:
+                    # Values that thousands of tasks have in common are stored once.
+                    task.state, task.queue_id, task.context_id = state, queue_id, intern(task.context_id)
+                    world.tasks[task.task_id] = task
+                    if task.claim_id or task.deadline_at or task.opens_at or task.waits_for or task.blocked_by:
+                        _place_links(world, task)
+                    if task.expired_claim_id:
+                        world.expired[task.expired_claim_id] = task.task_id
+                if state == "available":
+                    world.load_offers(queue_id, tasks)
+                if len(rows) < _PAGE:
+                    break
+                after = (rows[-1].position, rows[-1].key)
     _load_tombstones(world, reader, topic)
 
 
-def _place(world: World, task: Task) -> None:
-    # Equal values of thousands of tasks are stored once.
-    task.state, task.queue_id, task.context_id = intern(task.state), intern(task.queue_id), intern(task.context_id)
-    world.tasks[task.task_id] = task
+def _place_links(world: World, task: Task) -> None:
+    """Add a task's times, claim and dependencies to a world that is being loaded."""
     if task.deadline_at:
         world.at(task.deadline_at, "deadline", task.task_id)
     if task.opens_at and task.state == "created":
@@ -252,10 +266,6 @@ def _place(world: World, task: Task) -> None:
         world.claims[task.claim_id] = task.task_id
         if task.lease_expires_at:
             world.at(task.lease_expires_at, "lease", task.task_id)
-    if task.expired_claim_id:
-        world.expired[task.expired_claim_id] = task.task_id
-    if task.state == "available":
-        world.put_back(task)
     for dependency in (*task.waits_for, *task.blocked_by):
         world.dependents.setdefault(dependency, []).append(task.task_id)
 

@@ -239,6 +239,25 @@ class World:
         if len(heap) > heap.limit:
             heap.keep([entry for entry in heap if self.is_offer(entry)])
 
+    def load_offers(self, queue_id: str, tasks: Sequence[Task]) -> None:
+        """Add a page of a queue's available tasks while the world is loaded: no entry of a heap can be stale yet.
+
+        Runs are loaded later; `trim_offers` then withdraws the tasks of paused ones.
+        """
+        sets = self.heaps.setdefault(queue_id, {})
+        for task in tasks:
+            if task.reserved:
+                continue
+            requirement = (task.roles, task.capabilities)
+            heap = sets.get(requirement)
+            if heap is None:
+                heap = sets[requirement] = Heap()
+                heap.requirement = requirement
+            task.roles, task.capabilities = heap.requirement
+            heappush(heap, (task.priority, task.sequence, task.task_id))
+            if len(heap) > heap.limit:
+                heap.limit = 2 * len(heap)
+
     def withdraw(self, task: Task) -> None:
         """Remove a task from the offers, so that the top entry of its heap is valid again."""
         sets = self.heaps.get(task.queue_id)
