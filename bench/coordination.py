@@ -189,6 +189,6 @@ def _two(crew: Crew, other: Crew, seconds: float, alone: float) -> None:
             lane.requests = 0
         load = drive([*here, *there], seconds)
         slower = min(sum(lane.requests for lane in lanes) for lanes in (here, there))
-    row("cycles, two processes on one file, 32 connections", load.rate, beside=alone)
+    row("cycles, two processes on one file, 32 connections", load.rate, beside=alone, share_aim=1)
     _times("a request to one of two processes", load.requests)
     row("requests of the slower process, beside all", slower, unit="", beside=len(load.requests))

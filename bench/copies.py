@@ -3,7 +3,6 @@
 One task is created, claimed and completed through the coordinator. Its wires, rows and counters are the template; the
 copies differ in ids, times and places. They go through the store as usual, chained, indexed and durable, but nothing is
 decided, folded or validated, which is what takes the time. A test runs fsck, which replays everything, on the result.
-it all, against the result.
 """
 
 from __future__ import annotations
