@@ -54,10 +54,8 @@ class Proxy:
 
     def stop(self) -> None:
         """Cut what is open and end the thread."""
-        self.cut_all()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._listener.close()
         self._loop.close()
 
     def __enter__(self) -> Proxy:
@@ -68,8 +66,15 @@ class Proxy:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._listener))
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._listener))
         self._loop.run_forever()
+        server.close()
+        self.closed = True
+        self._loop.run_until_complete(self._cut_all())
+        # Connections that were accepted last are not served yet: they end by themselves, because the proxy is closed.
+        for _ in range(10):
+            if tasks := asyncio.all_tasks(self._loop):
+                self._loop.run_until_complete(asyncio.wait(tasks, timeout=1))
 
     async def _cut_all(self) -> None:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
@@ -86,7 +91,7 @@ class Proxy:
                 await _Session(self, reader, writer).run()
         finally:
             self._tasks.discard(task)
-            writer.transport.abort()
+            await _abort(writer)
 
     def draw(self) -> Cut | None:
         """Whether the COMMIT that has come is cut, and how."""
@@ -98,6 +103,13 @@ class Proxy:
         if cut is not None:
             self.cuts[cut] += 1
         return cut
+
+
+async def _abort(writer: asyncio.StreamWriter) -> None:
+    """Cut a connection, and wait until its socket is closed: a loop that ends earlier leaves it open."""
+    writer.transport.abort()
+    with suppress(OSError):
+        await asyncio.wait_for(writer.wait_closed(), 5)
 
 
 class _Session:
@@ -121,7 +133,7 @@ class _Session:
             for task in (back, forth):
                 task.cancel()
             await asyncio.gather(back, forth, return_exceptions=True)
-            outer.transport.abort()
+            await _abort(outer)
 
     async def _begin_tls(self, context: Any) -> None:
         """Answer an SSLRequest with S and speak TLS from there on; a client that asks for no TLS is cut."""
