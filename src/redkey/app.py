@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -327,18 +327,19 @@ class App:
         principal = self.keys.authenticate(key)
         return "" if principal is None else f"{self.url}/studio/#code={self.services.login_codes.make(principal)}"
 
-    def _admit_to_mcp(self, headers: Mapping[bytes, bytes], address: str) -> str:
+    def _admit_to_mcp(self, exchange: Exchange) -> str:
         """Return the agent whose key or token a request carries; empty for other keys.
 
         A client without one learns where people log in (RFC 9728).
         """
         try:
-            principal, _ = self._authenticator.admit(headers, address, reads=False)
+            principal, _ = self._authenticator.admit(exchange.headers, exchange.connection.address, reads=False)
         except Declined as declined:
             if challenge := declined.headers.get("www-authenticate"):
                 place = f"{self.config.public_url}/.well-known/oauth-protected-resource{MCP_PATH}"
                 declined.headers = {**declined.headers, "www-authenticate": f'{challenge}, resource_metadata="{place}"'}
             raise
+        exchange.connection.authenticated()
         return principal.actor.agent_id
 
     def _admit_to_bus(self, exchange: Exchange) -> BusCaller:

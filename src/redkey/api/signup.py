@@ -7,10 +7,9 @@ from typing import Any
 
 from redkey.api.bound import bound
 from redkey.api.call import Call
-from redkey.api.logins import source_of
 from redkey.config import Rate
 from redkey.config import Signup as SignupConfig
-from redkey.http.limits import Buckets
+from redkey.http.limits import Buckets, source_of
 from redkey.http.problems import Declined
 from redkey.services.use_cases import signup as use_cases
 from redkey.shapes.signup import NewSignup, SignedUp

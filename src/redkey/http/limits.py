@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from ipaddress import IPv6Address
 
 from redkey.config import Rate
 from redkey.http.problems import Declined
 
 # How many buckets are kept, the last used ones: invented names must not fill the memory.
 KEPT = 10_000
+# Everyone with an IPv6 address controls all addresses with the same first 64 bits.
+_PREFIX_BITS = 64
 
 
 class Buckets:
@@ -56,23 +59,38 @@ class Buckets:
         return math.ceil(-left / self.per_second)
 
 
+def source_of(address: str) -> str:
+    """The addresses that one caller controls, as one name."""
+    if ":" not in address:
+        return address
+    try:
+        ip = IPv6Address(address)
+    except ValueError:
+        return address
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(IPv6Address(int(ip) >> (128 - _PREFIX_BITS) << (128 - _PREFIX_BITS)))
+
+
 class Strangers:
-    """Counts the connections of each address on which no valid key has been sent yet."""
+    """Counts the connections of each source on which no valid key has been sent yet."""
 
     def __init__(self) -> None:
         self._count: dict[str, int] = {}
 
     def add(self, address: str) -> int:
-        """Count one more connection of an address; return their number."""
-        count = self._count[address] = self._count.get(address, 0) + 1
+        """Count one more connection from an address; return the number of its source."""
+        source = source_of(address)
+        count = self._count[source] = self._count.get(source, 0) + 1
         return count
 
     def remove(self, address: str) -> None:
-        count = self._count[address] - 1
+        source = source_of(address)
+        count = self._count[source] - 1
         if count:
-            self._count[address] = count
+            self._count[source] = count
         else:
-            del self._count[address]
+            del self._count[source]
 
 
 class Limiter:
