@@ -76,7 +76,7 @@ from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
 from redkey.services.tokens import Tokens
 from redkey.services.witnessing import Courier, Witnessing
-from redkey.services.workspaces import begin_directly, first_policy, workspaces
+from redkey.services.workspaces import Founding, begin_directly, first_policy, workspaces
 from redkey.shapes.operation import Operation
 from redkey.stores.durable import replace_file
 from redkey.stores.ids import SystemIds
@@ -443,7 +443,9 @@ class App:
         create = CreateKey(key_id, key.rpartition("_")[0], FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
         policy = first_policy(self.config)
         # The operator who starts a server has one key: it must be able to approve the gates of its own plans.
-        begun = begin_directly(self.store, ids, self.signing, nobody, create, policy=policy, self_approval=True)
+        begun = begin_directly(
+            self.store, ids, self.signing, Founding(founder=nobody, key=create, policy=policy, self_approval=True)
+        )
         return begun.workspace_id, key
 
     def _count(self, topic: str, records: Any) -> None:

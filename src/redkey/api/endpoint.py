@@ -32,20 +32,6 @@ class Stream:
 class Endpoint:
     """A route with its body and query readers, limits and metrics."""
 
-    __slots__ = (
-        "body",
-        "body_limit",
-        "handler",
-        "is_open",
-        "observe",
-        "operation",
-        "query",
-        "reads",
-        "scopes",
-        "status",
-        "takes_key",
-    )
-
     def __init__(self, route: Route, services: Services, metrics: Metrics) -> None:
         self.operation = operation = route.operation
         self.status, self.takes_key, self.scopes = operation.status, operation.takes_key, operation.allowed_scopes

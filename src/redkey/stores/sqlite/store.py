@@ -270,11 +270,7 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
         return self._writer.checkpoint_files
 
     def topic_number(self, topic: str) -> int | None:
-        number = self._numbers.get(topic)
-        if number is None:
-            for (number,) in self._fetch(SQL["topic_number"], (topic,)):
-                self._numbers.put(topic, number)
-        return number
+        return self._numbers.find(topic, self._fetch)
 
     def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
         self._check_usable()
