@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from redkey.bus.client import requests
@@ -172,9 +171,7 @@ class AsyncBusClient(ClientState):
     async def __aenter__(self) -> AsyncBusClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # The connection.

@@ -6,7 +6,6 @@ import select
 import socket
 import time
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any, TypeVar
 
 from redkey.bus.client import requests
@@ -168,9 +167,7 @@ class BusClient(ClientState):
     def __enter__(self) -> BusClient:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # The connection.

@@ -21,6 +21,7 @@ from redkey.ledger.ports import Clock
 from redkey.ledger.record import Record
 from redkey.ledger.tiles import TileTree
 from redkey.stores.clock import SystemClock
+from redkey.stores.closing import Closing
 from redkey.stores.disk import check_room
 from redkey.stores.durable import OneHolder, locked
 from redkey.stores.follow import Commits, Poller, follow
@@ -50,7 +51,7 @@ _ROOM_BYTES = 256 * 1024
 _CHECK_KEPT_SECONDS = 0.5
 
 
-class SqliteStore(Transactions[SqliteUnit], Queries):
+class SqliteStore(Transactions[SqliteUnit], Queries, Closing):
     """A sequenced store on one data directory. Use it from any thread of the process that opened it."""
 
     engine = f"SQLite {sqlite3.sqlite_version}"
@@ -120,12 +121,6 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
         self._readers.close()
         self._watch.close()
         self._writer.close()
-
-    def __enter__(self) -> SqliteStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # Writing.
 
