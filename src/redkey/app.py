@@ -25,7 +25,6 @@ from redkey.api.authorize import AUTHORIZE, CALLBACK, AuthorizeDoor
 from redkey.api.call import Services
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
-from redkey.api.signup import Signups
 from redkey.api.stream import frame
 from redkey.api.surface import operators_routes, routes
 from redkey.bus.embedded import EmbeddedBus
@@ -71,6 +70,7 @@ from redkey.services.outbox import Outbox
 from redkey.services.people import LiveSessions
 from redkey.services.recovery import FIRST_KEY_SCOPES
 from redkey.services.signing_times import SigningSchedule, SignsInUnits
+from redkey.services.signups import Signups
 from redkey.services.struct_types import build_struct_types
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers

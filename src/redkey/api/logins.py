@@ -14,8 +14,8 @@ import structlog
 
 from redkey.api.metrics import Metrics
 from redkey.config import Rate
-from redkey.http.limits import Buckets, source_of
 from redkey.http.problems import Declined
+from redkey.services.buckets import Buckets, source_of
 from redkey.services.keys import PUBLIC_ID
 
 _log = structlog.get_logger("redkey.logins")

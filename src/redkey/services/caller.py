@@ -115,6 +115,11 @@ class Caller:
         return Refused(422, KEY_REUSED, f"{detail} Use a new key for each request.")
 
     @property
+    def address(self) -> str:
+        """Return the IP address that the request came from; empty if the interface does not know one."""
+        return ""
+
+    @property
     def identity(self) -> tuple[str, str]:
         """Return the hashes of the request's idempotency key and body; empty if it came without a key."""
         return self._idem, self._body_hash

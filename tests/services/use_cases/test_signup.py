@@ -42,6 +42,20 @@ def test_anyone_creates_a_workspace_of_their_own(tmp_path: Path) -> None:
     with_callers(tmp_path, test, signup=Signup(enabled=True, credits=50))
 
 
+def test_signups_are_limited_whichever_interface_they_come_through(tmp_path: Path) -> None:
+    async def test(callers: Callers) -> None:
+        for _ in range(2):
+            await callers.call(sign_up, NewSignup(), caller=stranger(callers))
+        topics = list(callers.store.topics())
+        with pytest.raises(Refused) as failed:
+            await callers.call(sign_up, NewSignup(), caller=stranger(callers))
+        assert (failed.value.status, failed.value.code) == (429, "signups_limited")
+        assert failed.value.retry_seconds > 0
+        assert list(callers.store.topics()) == topics
+
+    with_callers(tmp_path, test, signup=Signup(enabled=True, per_hour=2))
+
+
 def test_a_server_that_does_not_allow_signup_creates_nothing(tmp_path: Path) -> None:
     async def test(callers: Callers) -> None:
         topics = list(callers.store.topics())

@@ -17,11 +17,12 @@ from redkey.wire.ids import event_id
 
 @use_case(signup.SIGN_UP)
 async def sign_up(caller: Caller, new: NewSignup) -> SignedUp:
-    """Create a workspace with an admin key and starting credits. The interface limits how often."""
+    """Create a workspace with an admin key and starting credits."""
     means = caller.means
     if not means.config.signup.enabled:
         detail = "This server does not allow signup; ask its operator for a workspace."
         raise Refused(403, "signup_disabled", detail)
+    means.signups.take(caller.address)
     key = new_key(caller, ("admin",))
     name = keep(caller, {"name": new.name})[1] if new.name is not None else None
     founding = Founding(
