@@ -57,10 +57,7 @@ class Call(Caller):
         """`started` is the time when the request arrived."""
         self.means = self.services = services
         self.exchange, self.endpoint, self.started = exchange, endpoint, started
-
-    @property
-    def address(self) -> str:
-        return self.exchange.connection.address
+        self.address = exchange.connection.address
 
     async def while_here(self, work: Coroutine[Any, Any, T]) -> T:
         """Await some work; it is cancelled when the caller disconnects."""

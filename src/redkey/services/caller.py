@@ -75,6 +75,8 @@ class Caller:
     topic: str
     # The size of the request in bytes.
     body_bytes = 0
+    # The IP address of the caller; empty if the interface does not know it.
+    address = ""
     _idem = _body_hash = ""
     # True if the reply shows something that the records of the request do not.
     is_unrecorded = False
@@ -113,11 +115,6 @@ class Caller:
             return refused
         detail = f"This idempotency key was used at another path before (event {event_id(wire.wire_id)})."
         return Refused(422, KEY_REUSED, f"{detail} Use a new key for each request.")
-
-    @property
-    def address(self) -> str:
-        """Return the IP address that the request came from; empty if the interface does not know one."""
-        return ""
 
     @property
     def identity(self) -> tuple[str, str]:
