@@ -129,7 +129,7 @@ def _shown(value: float) -> str:
 
 
 def _machine() -> dict[str, str]:
-    names = ("uvloop", "httptools", "uvicorn", "orjson", "msgspec", "jsonschema-rs", "cryptography")
+    names = ("uvloop", "httptools", "orjson", "msgspec", "jsonschema-rs", "cryptography")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     return {
         "machine": f"{os.cpu_count()} processors ({platform.machine()}), {platform.system()} {platform.release()}",

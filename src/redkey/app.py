@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,6 @@ from redkey.api.authorize import AUTHORIZE, CALLBACK, AuthorizeDoor
 from redkey.api.call import Services
 from redkey.api.logins import Logins
 from redkey.api.metrics import Metrics
-from redkey.api.signup import Signups
 from redkey.api.stream import frame
 from redkey.api.surface import operators_routes, routes
 from redkey.bus.embedded import EmbeddedBus
@@ -71,12 +70,13 @@ from redkey.services.outbox import Outbox
 from redkey.services.people import LiveSessions
 from redkey.services.recovery import FIRST_KEY_SCOPES
 from redkey.services.signing_times import SigningSchedule, SignsInUnits
+from redkey.services.signups import Signups
 from redkey.services.struct_types import build_struct_types
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.timers import Timers
 from redkey.services.tokens import Tokens
 from redkey.services.witnessing import Courier, Witnessing
-from redkey.services.workspaces import begin_directly, first_policy, workspaces
+from redkey.services.workspaces import Founding, begin_directly, first_policy, workspaces
 from redkey.shapes.operation import Operation
 from redkey.stores.durable import replace_file
 from redkey.stores.ids import SystemIds
@@ -327,18 +327,19 @@ class App:
         principal = self.keys.authenticate(key)
         return "" if principal is None else f"{self.url}/studio/#code={self.services.login_codes.make(principal)}"
 
-    def _admit_to_mcp(self, headers: Mapping[bytes, bytes], address: str) -> str:
+    def _admit_to_mcp(self, exchange: Exchange) -> str:
         """Return the agent whose key or token a request carries; empty for other keys.
 
         A client without one learns where people log in (RFC 9728).
         """
         try:
-            principal, _ = self._authenticator.admit(headers, address, reads=False)
+            principal, _ = self._authenticator.admit(exchange.headers, exchange.connection.address, reads=False)
         except Declined as declined:
             if challenge := declined.headers.get("www-authenticate"):
                 place = f"{self.config.public_url}/.well-known/oauth-protected-resource{MCP_PATH}"
                 declined.headers = {**declined.headers, "www-authenticate": f'{challenge}, resource_metadata="{place}"'}
             raise
+        exchange.connection.authenticated()
         return principal.actor.agent_id
 
     def _admit_to_bus(self, exchange: Exchange) -> BusCaller:
@@ -442,7 +443,9 @@ class App:
         create = CreateKey(key_id, key.rpartition("_")[0], FIRST_KEY_SCOPES, secret_sha256=digest_of(key))
         policy = first_policy(self.config)
         # The operator who starts a server has one key: it must be able to approve the gates of its own plans.
-        begun = begin_directly(self.store, ids, self.signing, nobody, create, policy=policy, self_approval=True)
+        begun = begin_directly(
+            self.store, ids, self.signing, Founding(founder=nobody, key=create, policy=policy, self_approval=True)
+        )
         return begun.workspace_id, key
 
     def _count(self, topic: str, records: Any) -> None:

@@ -20,7 +20,7 @@ from redkey.services.anchoring import Anchoring, Means
 from redkey.services.anchors import newest_anchor
 from redkey.services.network_fees import FeeLimits
 from redkey.services.receipts import receipt_for
-from redkey.services.workspaces import begin_directly
+from redkey.services.workspaces import Founding, begin_directly
 from redkey.stores.opening import open_signing, open_store
 from redkey.wire.decode import decode
 from tests.harness.desk import CountedIds
@@ -55,9 +55,8 @@ class AnchorBench:
         self.signing = open_signing(self.store)
         ids = CountedIds()
         key = CreateKey("key_" + ids.ulid(), "rk_testkey", ("admin", "operator"), secret_sha256="0" * 64)
-        begun = begin_directly(
-            self.store, ids, self.signing, Actor("", key.key_id, frozenset({"admin", "operator"})), key
-        )
+        founder = Actor("", key.key_id, frozenset({"admin", "operator"}))
+        begun = begin_directly(self.store, ids, self.signing, Founding(founder=founder, key=key))
         self.office = Office(self.store, ids).open(begun.topic, begun.workspace_id)
         self.office.admin = Actor(begun.workspace_id, key.key_id, frozenset({"admin", "operator"}))
         self.local = begun.topic

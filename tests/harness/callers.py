@@ -60,9 +60,9 @@ class Callers:
 
 
 @asynccontextmanager
-async def _opened(directory: Path) -> AsyncIterator[Callers]:
+async def _opened(directory: Path, **settings: Any) -> AsyncIterator[Callers]:
     fatal: list[BaseException] = []
-    app = App(Config(data=directory, public_url="http://127.0.0.1"), fatal.append)
+    app = App(Config(data=directory, public_url="http://127.0.0.1", **settings), fatal.append)
     try:
         yield Callers(app)
     finally:
@@ -70,11 +70,11 @@ async def _opened(directory: Path) -> AsyncIterator[Callers]:
     assert not fatal
 
 
-def with_callers(directory: Path, test: Callable[[Callers], Awaitable[T]]) -> T:
-    """Run a test with the callers of a new server."""
+def with_callers(directory: Path, test: Callable[[Callers], Awaitable[T]], **settings: Any) -> T:
+    """Run a test with the callers of a new server with these settings."""
 
     async def whole() -> T:
-        async with _opened(directory) as callers:
+        async with _opened(directory, **settings) as callers:
             return await test(callers)
 
     return asyncio.run(whole())

@@ -28,7 +28,7 @@ from redkey.services.acts import directly
 from redkey.services.log_facts import open_log
 from redkey.services.planning import missing_roles, prepare, start_command
 from redkey.services.signing import Signing
-from redkey.services.workspaces import begin_directly
+from redkey.services.workspaces import Founding, begin_directly
 from redkey.stores.sqlite import SqliteStore
 from tests.harness.desk import CountedIds
 from tests.harness.office import Office
@@ -79,7 +79,7 @@ async def live(store: SqliteStore, done: Callable[[], None] = lambda: None) -> N
     key_id = "key_" + ids.ulid()
     key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
     admin = Actor("", key_id, frozenset({"admin"}))
-    begun = begin_directly(store, ids, signing, admin, key)
+    begun = begin_directly(store, ids, signing, Founding(founder=admin, key=key))
     done()
     office = Office(store, ids).open(begun.topic, begun.workspace_id)
     office.coordinator.listen(lambda topic, records: done())

@@ -37,7 +37,7 @@ from redkey.services.fsck.report import Report
 from redkey.services.outcome import Outcome
 from redkey.services.submission import Submission
 from redkey.services.unit_of_work import TopicWork
-from redkey.services.workspaces import begin_directly
+from redkey.services.workspaces import Founding, begin_directly
 from redkey.stores.opening import open_signing
 from redkey.stores.sqlite import SqliteStore
 from redkey.stores.sqlite.inspection import Inspection
@@ -78,7 +78,7 @@ class Workshop:
         admin = Actor("", key_id, frozenset({"admin"}))
         key = CreateKey(key_id, "rk_testkey", ("admin",), secret_sha256="0" * 64)
         self.perform = directly(self.store)
-        begun = begin_directly(self.store, self.ids, self.signing, admin, key)
+        begun = begin_directly(self.store, self.ids, self.signing, Founding(founder=admin, key=key))
         self.topic, self.workspace_id = begun.topic, begun.workspace_id
         self.admin = Actor(begun.workspace_id, key_id, frozenset({"admin"}))
         self.world: World = load_world(self.store, self.topic)

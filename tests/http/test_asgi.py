@@ -155,6 +155,23 @@ def test_an_application_that_cannot_start_stops_the_start() -> None:
         pass
 
 
+@pytest.mark.parametrize(("status", "stated"), [(204, None), (304, "7")])
+def test_an_answer_without_a_body_states_a_length_only_where_it_may(status: int, stated: str | None) -> None:
+    async def bare(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            raise ValueError("only http")
+        length = [(b"content-length", b"7" if status == 304 else b"0")]
+        await send({"type": "http.response.start", "status": status, "headers": length})
+        await send({"type": "http.response.body", "body": b""})
+
+    mount = Mount(bare)
+    with hosted(Application(mount.__call__, mount)) as url, httpx2.Client(base_url=url, timeout=60) as client:
+        for _ in range(2):
+            # The connection goes on.
+            reply = client.get("/")
+            assert (reply.status_code, reply.headers.get("content-length")) == (status, stated)
+
+
 def test_an_application_without_a_lifespan_is_mounted_too() -> None:
     async def plain(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":

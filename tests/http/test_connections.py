@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import select
 import socket
 import time
 from collections.abc import Callable
 
 from tests.api.conftest import Workspace
-from tests.harness.acts import begin_queue, gauge, register, until
+from tests.harness.acts import begin_queue, create_task, gauge, register, until
+from tests.harness.client import Client
 from tests.harness.server import Server
 from tests.http.raw import connect, parse
 
@@ -24,7 +27,11 @@ def received(sock: socket.socket) -> bytes:
 
 
 def request(workspace: Workspace, line: bytes, body: bytes = b"", *more: bytes) -> bytes:
-    head = line + b" HTTP/1.1\r\nhost: x\r\nauthorization: Bearer " + (workspace.admin.key or "").encode() + b"\r\n"
+    return keyed(workspace.admin.key or "", line, body, *more)
+
+
+def keyed(key: str, line: bytes, body: bytes = b"", *more: bytes) -> bytes:
+    head = line + b" HTTP/1.1\r\nhost: x\r\nauthorization: Bearer " + key.encode() + b"\r\n"
     lines = (b"content-type: application/json", b"content-length: %d" % len(body), *more)
     return head + b"".join(one + b"\r\n" for one in lines) + b"\r\n" + body
 
@@ -42,6 +49,39 @@ def test_a_request_after_a_waiting_one_is_answered_after_a_half_close(workspace:
         sock.shutdown(socket.SHUT_WR)
         assert [answer.status for answer in parse(received(sock))] == [200]
     until(lambda: gauge(url, "redkey_waiting") == 0)
+
+
+def test_a_request_that_begins_during_a_long_poll_is_refused_after_the_answer_before_it(
+    start: Callable[..., Server],
+) -> None:
+    """The first byte of the next request does not become the answer to the request that waits."""
+    server = start(config="[limits]\nheader_seconds = 1\n")
+    with server.client() as admin, connect(server, seconds=60) as sock:
+        sock.sendall(waiting_claim(admin, register(admin)["agentId"], begin_queue(admin), seconds=2) + b"G")
+        waited, refused = parse(received(sock))
+        assert (waited.status, json.loads(waited.body)["status"], refused.status) == (200, "no_tasks", 408)
+        assert admin.get("/ledger/query?type=task.claimed").json["items"] == []
+
+
+def test_the_time_of_a_request_begins_after_the_answer_before_it(start: Callable[..., Server]) -> None:
+    server = start(config="[limits]\nheader_seconds = 2\n")
+    with server.client() as admin, connect(server, seconds=60) as sock:
+        queue = begin_queue(admin)
+        sock.sendall(waiting_claim(admin, register(admin)["agentId"], queue, seconds=50) + b"G")
+        until(lambda: gauge(server.url, "redkey_waiting") >= 1)
+        # Longer than the limit.
+        assert not select.select([sock], [], [], 2.5)[0]
+        made = create_task(admin, queue)
+        sock.sendall(b"ET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        waited, healthy = parse(received(sock))
+        claimed = json.loads(waited.body)
+        assert (waited.status, claimed["status"], healthy.status) == (200, "claimed", 200)
+        assert admin.get(f"/tasks/{made}").json["claim"]["claimId"] == claimed["claimId"]
+
+
+def waiting_claim(admin: Client, agent: str, queue: str, *, seconds: int) -> bytes:
+    body = json.dumps({"agentId": agent, "wait": seconds}).encode()
+    return keyed(admin.key or "", f"POST /queues/{queue}/claim-next".encode(), body)
 
 
 def test_a_refused_body_that_was_never_sent_is_not_read_from_the_next_request(server: Server) -> None:

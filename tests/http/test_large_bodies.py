@@ -74,6 +74,25 @@ def test_a_large_body_does_not_delay_other_requests(workspace: Workspace) -> Non
     raise AssertionError(f"every round had a stall; the last one: {shown}")
 
 
+def test_a_large_body_for_the_bus_does_not_delay_other_requests(server: Server) -> None:
+    """Its JSON is decoded strictly, in Python: the worst megabyte takes most of a second. On the loop, another request
+    would wait for nearly all of that time."""
+    headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    body = b'{"text":"x","agent_ids":["a"],"more":[' + b",".join([b"{}"] * 340_000) + b"]}"
+    with httpx2.Client(base_url=server.url, headers=headers, timeout=120) as client:
+        session = client.post("/api/sessions", json={"name": "large"}).json()["id"]
+        for _ in range(ROUNDS):
+            with Probe(server) as probe:
+                begun = time.monotonic()
+                reply = client.post(f"/api/sessions/{session}/messages", content=body)
+                seconds = time.monotonic() - begun
+            assert (reply.status_code, reply.json()["code"]) == (400, "agents_not_found"), reply.text
+            print(f"slowest /healthz {probe.slowest * 1e3:.0f} ms during a request of {seconds * 1e3:.0f} ms")
+            if probe.slowest < seconds / 4:
+                return
+    raise AssertionError(f"every round had a stall; the last one: {probe.slowest} s of {seconds} s")
+
+
 def stalls(workspace: Workspace, agent: str, sha256: str) -> dict[str, float]:
     """Return the slowest answer to another client while a body is stored, used and read."""
     admin, server = workspace.admin, workspace.server

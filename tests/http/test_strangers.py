@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from redkey.http.limits import Strangers
 from tests.harness.server import Server, serving
 from tests.http.raw import connect, exchange
 
@@ -31,6 +32,7 @@ header_seconds = 3
 body_seconds = 3
 """
 
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 POST = b"POST /queues HTTP/1.1\r\nhost: x\r\n"
 CHUNKED = POST + b"transfer-encoding: chunked\r\n\r\n"
 ENDLESS = {
@@ -155,6 +157,36 @@ def test_the_connections_of_an_address_are_limited_until_it_sends_a_valid_key(st
         # Connections with a key are not counted, and go on.
         assert exchange_on(known[0], target).startswith(b"HTTP/1.1 200")
     assert health_seconds(target) < 30
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        b"GET /api/sessions/stream HTTP/1.1\r\nhost: localhost\r\n",
+        b"POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n"
+        b"content-type: application/json\r\ncontent-length: %d\r\n" % len(PING),
+    ],
+    ids=["bus", "mcp"],
+)
+def test_callers_of_the_bus_and_of_mcp_are_no_strangers(start: Callable[..., Server], asked: bytes) -> None:
+    target = start(config="[limits]\nheader_seconds = 60\nstrangers = 2\n")
+    body = PING if asked.startswith(b"POST") else b""
+    key = f"authorization: Bearer {target.key}\r\n\r\n".encode()
+    with ExitStack() as stack:
+        for _ in range(4):
+            sock = stack.enter_context(connect(target, seconds=60))
+            sock.sendall(asked + key + body)
+            assert sock.recv(12) == b"HTTP/1.1 200"
+        health_seconds(target)
+
+
+def test_an_ipv6_network_counts_as_one_stranger() -> None:
+    strangers = Strangers()
+    counts = [strangers.add(one) for one in ("2001:db8::1", "2001:db8::2", "2001:db8:0:0:f::", "2001:db8:0:1::1")]
+    assert counts == [1, 2, 3, 1]
+    assert [strangers.add(one) for one in ("192.0.2.1", "192.0.2.2", "::ffff:192.0.2.1", "")] == [1, 1, 2, 1]
+    strangers.remove("2001:db8::9")
+    assert strangers.add("2001:db8::1") == 3
 
 
 def exchange_on(sock: socket.socket, server: Server) -> bytes:

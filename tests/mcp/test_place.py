@@ -5,17 +5,26 @@ from __future__ import annotations
 import io
 import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from redkey.config import DEFAULT_PORT
 from redkey.errors import ConfigRefused
 from redkey.mcp.hooks import answer
-from redkey.mcp.place import check_own, find_place, project_name, project_root
+from redkey.mcp.place import check_own, find_place, project_name, project_root, start_server
 from redkey.mcp.prompts import PLAN
 from redkey.mcp.slots import slots_in_use, take_slot
+from tests.harness.ports import lasting_port
 
 GIT = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
 
@@ -81,6 +90,41 @@ def test_without_a_server_the_next_step_is_named(tmp_path: Path) -> None:
     assert "redkey serve --data" in refused.value.message
     with pytest.raises(ConfigRefused):
         find_place(tmp_path, {"REDKEY_URL": "http://127.0.0.1:1", "REDKEY_DATA": str(tmp_path / "none")})
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Iterator[None]:
+    """Ends the servers that the test started."""
+    yield
+    for ready in tmp_path.glob("*/serve.json"):
+        process = os.pidfd_open(json.loads(ready.read_text())["pid"])
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+        select.select([process], [], [], 60)
+        os.close(process)
+
+
+@pytest.mark.usefixtures("ended")
+def test_servers_that_start_at_the_same_time_do_not_need_the_same_port(tmp_path: Path) -> None:
+    """Both find it free, one of them gets it, and the other gets another one."""
+    port = lasting_port()
+    places = [tmp_path / name for name in "ab"]
+    for data in places:
+        credentials(data, f"http://127.0.0.1:{port}")
+    with ThreadPoolExecutor() as threads:
+        urls = {started.url for started in threads.map(start_server, places)}
+    assert len(urls) == 2
+    assert f"http://127.0.0.1:{port}" in urls
+
+
+@pytest.mark.usefixtures("ended")
+def test_a_server_starts_beside_another_one_on_the_default_port(tmp_path: Path) -> None:
+    with socket.socket() as holder:
+        with suppress(OSError):
+            # If this fails, another program holds the port, which is as good.
+            holder.bind(("127.0.0.1", DEFAULT_PORT))
+            holder.listen()
+        started = start_server(tmp_path / "data")
+    assert urlsplit(started.url).port not in (None, DEFAULT_PORT)
 
 
 def test_the_plan_of_the_prompt_is_valid(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from redkey.commands.registry import CreateKey
 from redkey.ledger.signer import Signer
 from redkey.services.keys import KeyRing, Principal, digest_of
 from redkey.services.tokens import Tokens
-from redkey.services.workspaces import begin_directly
+from redkey.services.workspaces import Founding, begin_directly
 from redkey.stores.ids import SystemIds
 from redkey.stores.opening import OpenStore, open_signing, open_store
 
@@ -38,7 +38,7 @@ class Issuer:
         text = self.keys.text(key_id)
         create = CreateKey(key_id, text.rpartition("_")[0], scopes, secret_sha256=digest_of(text))
         signing, nobody = open_signing(store), Actor("", key_id, frozenset(scopes))
-        begin_directly(store, ids, signing, nobody, create)
+        begin_directly(store, ids, signing, Founding(founder=nobody, key=create))
         principal = self.keys.authenticate(text)
         assert principal is not None
         self.principal = principal

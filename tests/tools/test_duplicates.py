@@ -89,6 +89,27 @@ def test_fields_and_tables_are_compared_line_by_line_only(tmp_path: Path) -> Non
         folder.mkdir()
         assert _judge(folder, one=run, two=run.translate(other)) == (0, 0)
         assert _judge(folder, two=run) == (1, 0)
-        # One line that does something makes it a run like any other.
-        call = run + "    total(a, b)\n"
-        assert _judge(folder, one=call, two=call.translate(other)) == (0, 1)
+        # Two lines that do something make it a run like any other.
+        once = run + "    total(a, b)\n"
+        assert _judge(folder, one=once, two=once.translate(other)) == (0, 0)
+        twice = once + "    print(a)\n"
+        assert _judge(folder, one=twice, two=twice.translate(other)) == (0, 1)
+
+
+@pytest.mark.parametrize("line", ['"{}": call({}),', '"{}",', "{},", "*{},", "{}: int = 1,", "| {}", "7: {},"])
+def test_declarations_of_every_kind_are_no_code(tmp_path: Path, line: str) -> None:
+    one, two = ("".join(f"    {line.replace('{}', name)}\n" for name in names) for names in ("abcdef", "ghijkl"))
+    header = "total = (\n    print(total)\n"
+    assert _judge(tmp_path, one="x = call(\n" + one, two="y = call(\n" + two) == (0, 0)
+    assert _judge(tmp_path, one=header + one, two=header.replace("total", "sum") + two) == (0, 1)
+
+
+def test_the_first_rule_has_its_own_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of one call and five texts: no pair, but one by the first rule."""
+    for name, letters in (("one", "abcdef"), ("two", "ghijkl")):
+        (tmp_path / f"{name}.py").write_text("".join(f'    "{letter}",\n' for letter in letters))
+    assert duplicates.judge(tmp_path, duplicates.LIMITS)[1] == []
+    monkeypatch.setattr(duplicates, "BAR", 0)
+    assert duplicates.judge(tmp_path, duplicates.LIMITS)[1] == [
+        "1 pairs of files are alike by the first rule, 0 are allowed"
+    ]

@@ -38,7 +38,6 @@ from redkey.services.answers import KeptAnswer
 from redkey.services.caller import Pending, authority_ended
 from redkey.services.costs import cost_of_bytes
 from redkey.services.outcome import Outcome
-from redkey.services.use_case import InsufficientScope
 from redkey.shapes.operation import Operation
 from redkey.shapes.problem import Accepted
 
@@ -109,8 +108,7 @@ class Api:
         if connection.is_stranger:
             connection.authenticated()
         call.authenticated(principal)
-        if endpoint.scopes.isdisjoint(principal.actor.scopes):
-            raise InsufficientScope(endpoint.operation.scopes)
+        endpoint.judge(call)
         return endpoint
 
     def _handle(self, call: Call, data: bytes) -> Any:

@@ -18,7 +18,6 @@ from redkey.shapes.operation import Operation
 
 if TYPE_CHECKING:
     from redkey.api.endpoint import Endpoint
-    from redkey.api.signup import Signups
 
 T = TypeVar("T")
 
@@ -30,7 +29,6 @@ class Services(Means):
     metrics: Metrics
     limiter: Limiter
     logins: Logins
-    signups: Signups
     # Every operation of the server, as its documentation lists them.
     operations: tuple[Operation, ...]
 
@@ -59,6 +57,7 @@ class Call(Caller):
         """`started` is the time when the request arrived."""
         self.means = self.services = services
         self.exchange, self.endpoint, self.started = exchange, endpoint, started
+        self.address = exchange.connection.address
 
     async def while_here(self, work: Coroutine[Any, Any, T]) -> T:
         """Await some work; it is cancelled when the caller disconnects."""

@@ -13,6 +13,7 @@ from redkey.errors import Finding
 from redkey.http.problems import Declined
 from redkey.http.request import BodyReader, Empty, QueryReader
 from redkey.http.route import Route
+from redkey.services.use_case import UseCase
 from redkey.shapes.operation import Operation
 
 Receive = Callable[[], Awaitable[Any]]
@@ -32,23 +33,11 @@ class Stream:
 class Endpoint:
     """A route with its body and query readers, limits and metrics."""
 
-    __slots__ = (
-        "body",
-        "body_limit",
-        "handler",
-        "is_open",
-        "observe",
-        "operation",
-        "query",
-        "reads",
-        "scopes",
-        "status",
-        "takes_key",
-    )
-
     def __init__(self, route: Route, services: Services, metrics: Metrics) -> None:
         self.operation = operation = route.operation
-        self.status, self.takes_key, self.scopes = operation.status, operation.takes_key, operation.allowed_scopes
+        self.status, self.takes_key = operation.status, operation.takes_key
+        # The rule of the use case: the adapter applies it before it reads the body.
+        self.judge = UseCase(operation, route.handler).judge
         # is_open: needs no key. reads: changes nothing.
         self.is_open, self.reads = not operation.scopes, not operation.writes
         kind = Any if operation.loose else operation.body or Empty

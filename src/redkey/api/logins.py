@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
-from ipaddress import IPv6Address, ip_address
 
 import structlog
 
 from redkey.api.metrics import Metrics
 from redkey.config import Rate
-from redkey.http.limits import Buckets
 from redkey.http.problems import Declined
+from redkey.services.buckets import Buckets, source_of
 from redkey.services.keys import PUBLIC_ID
 
 _log = structlog.get_logger("redkey.logins")
-# Everyone with an IPv6 address controls all addresses with the same first 64 bits.
-_PREFIX_BITS = 64
 # How many messages with codes one sender may request, and one e-mail address gets, in an hour.
 _MESSAGES = 10
 
@@ -65,16 +62,3 @@ class Logins:
             raise Declined(429, "logins_limited", detail, headers={"retry-after": str(wait)})
         self._refused.inc()
         _log.warning("a login failed", address=address, client_id=client)
-
-
-def source_of(address: str) -> str:
-    """The addresses that one caller controls, as one name."""
-    try:
-        ip = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(ip, IPv6Address):
-        if ip.ipv4_mapped is not None:
-            return str(ip.ipv4_mapped)
-        return str(IPv6Address(int(ip) >> (128 - _PREFIX_BITS) << (128 - _PREFIX_BITS)))
-    return str(ip)

@@ -14,7 +14,6 @@ from redkey.api import (
     oauth,
     receipts,
     server,
-    signup,
     stream,
     workflows,
 )
@@ -33,6 +32,7 @@ from redkey.services.use_cases import (
     projects,
     queues,
     roles,
+    signup,
     simulation,
     tasks,
     usage,

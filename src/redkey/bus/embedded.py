@@ -6,7 +6,6 @@ database share one bus too: the others answer 421 with the URL of the server tha
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,9 +40,9 @@ class EmbeddedBus:
     ) -> None:
         """`workspace_id` is the workspace of sessions that are created through the Unix socket.
 
-        `elsewhere` is the address of the server that hosts the bus, empty for this one; it is called in a thread.
+        `elsewhere` is the address of the server that hosts the bus, empty for this one. It may read the store.
         """
-        self._elsewhere = elsewhere
+        self._elsewhere = elsewhere or (lambda: "")
         self._home, self._workspace_id, self._gate, self._on_fatal = home, workspace_id, gate, on_fatal
         self._hosts, self._notices = hosts, notices
         self._home_bus: HomeBus | None = None
@@ -51,7 +50,7 @@ class EmbeddedBus:
         self._bridge: Bridge | None = None
 
     async def start(self) -> None:
-        url = await self._host()
+        url = self._elsewhere()
         note_host(self._home, url)
         if url:
             _log.info("another server hosts the bus", url=url)
@@ -71,16 +70,13 @@ class EmbeddedBus:
         self._face = HttpFace(bus, self._gate, self._hosts, self._bridge)
 
     async def __call__(self, exchange: Exchange) -> None:
-        if url := await self._host():
+        if url := self._elsewhere():
             body = {"error": f"another server hosts the bus: call {url}", "code": "bus_elsewhere", "url": url}
             exchange.reply(421, b"content-type: application/json\r\n", msgspec.json.encode(body))
         elif self._face is None:
             exchange.reply(503, b"content-type: application/json\r\nretry-after: 5\r\n", _NO_BUS)
         else:
             await self._face(exchange)
-
-    async def _host(self) -> str:
-        return await asyncio.to_thread(self._elsewhere) if self._elsewhere is not None else ""
 
     def begin_stop(self) -> None:
         """End the streams and long polls."""

@@ -147,6 +147,10 @@ def activate(rk: RedKey, agent: str, as_json: bool) -> None:
     print_done(done, f"{agent} is active", as_json=as_json)
 
 
+def _roles(agent: Agent) -> list[str]:
+    return [role.removeprefix("role_") for role in agent.roles]
+
+
 def _state(agent: Agent) -> str:
     if not agent.active or agent.lost:
         return "lost" if agent.active else "inactive"
@@ -166,7 +170,7 @@ add_declared(
                 "STATE": _state,
                 "HOLDS": "live_claims",
                 "LAST SEEN": "last_act_at",
-                "ROLES": lambda agent: [role.removeprefix("role_") for role in agent.roles],
+                "ROLES": _roles,
             },
             empty="no agents yet: redkey agent register NAME --role ROLE",
         ),
@@ -179,7 +183,7 @@ add_declared(
                 "description": "description",
                 "framework": "framework",
                 "endpoint": "endpoint",
-                "roles": lambda agent: [role.removeprefix("role_") for role in agent.roles],
+                "roles": _roles,
                 "capabilities": "capabilities",
                 "account": "account",
                 "card": lambda agent: f"{agent.card_format}, {agent.verification.status}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -11,22 +11,13 @@ from redkey.cli.live import watch, watch_option
 from redkey.cli.look import Look
 from redkey.cli.screen import ago, print_done, print_facts, print_list, rich_table
 from redkey.cli.session import daily, ids_option
+from redkey.shapes.tasks import TaskState
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
     from redkey.shapes.queues import Queue
 
-STATES = (
-    "created",
-    "available",
-    "claimed",
-    "working",
-    "blocked",
-    "awaiting_approval",
-    "completed",
-    "failed",
-    "cancelled",
-)
+STATES: tuple[str, ...] = get_args(TaskState)
 _TITLES = ("QUEUE", "STATE", "LEASE", "ATTEMPTS", "PRIORITY", "NAME")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,16 +26,7 @@ _REFUSED = ("data", "port", "uds")
 @click.option("--uds", type=click.Path(path_type=Path), help="Listen on this Unix socket too.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the server answers, as JSON.")
 @click.option("--log-format", type=click.Choice(["auto", "json", "text"]), help="How logs are written.")
-def command(
-    file: Path | None,
-    data: Path | None,
-    store: str | None,
-    host: str | None,
-    port: int | None,
-    uds: Path | None,
-    ready_file: Path | None,
-    log_format: str | None,
-) -> None:
+def command(file: Path | None, **arguments: Any) -> None:
     """Serve the API.
 
     A fresh data directory gets a workspace and a first key, kept in credentials.json there, where the other commands
@@ -45,16 +37,7 @@ def command(
     from redkey.config import config_file, load_explained
     from redkey.serving import serve
 
-    arguments = {
-        "data": data,
-        "store": store,
-        "host": host,
-        "port": port,
-        "uds": uds,
-        "ready_file": ready_file,
-        "log_format": log_format,
-    }
-    remember(arguments, url=None, data=data)
+    remember(arguments, url=None, data=arguments["data"])
     loaded = load_explained(config_file(file, os.environ), os.environ, arguments)
     remember_origins({name: (getattr(loaded.config, name), loaded.sources.get(name, "default")) for name in _REFUSED})
     raise SystemExit(serve(loaded.config, say=click.echo))

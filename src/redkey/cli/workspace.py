@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from redkey.client import RedKey
     from redkey.shapes.policies import RetryPolicyReply, UnverifiedOutputs
 
+_ROUTES_HELP = "Send blocks of this type to these roles (comma-separated, none: only to the humans); may be repeated."
+_CAPS_HELP = "The most to spend on one task, workflow or agent, or on a day (UTC); none: no cap. May be repeated."
+
 
 @click.group()
 def command() -> None:
@@ -26,20 +29,8 @@ _workspace_option = click.option("--workspace", metavar="ID", help="The workspac
 
 
 @command.command()
-@click.option(
-    "--block-route",
-    "routes",
-    multiple=True,
-    metavar="TYPE=ROLES",
-    help="Send blocks of this type to these roles (comma-separated, none: only to the humans); may be repeated.",
-)
-@click.option(
-    "--cost-cap",
-    "caps",
-    multiple=True,
-    metavar="SCOPE=USD",
-    help="The most to spend on one task, workflow or agent, or on a day (UTC); none: no cap. May be repeated.",
-)
+@click.option("--block-route", "routes", multiple=True, metavar="TYPE=ROLES", help=_ROUTES_HELP)
+@click.option("--cost-cap", "caps", multiple=True, metavar="SCOPE=USD", help=_CAPS_HELP)
 @click.option(
     "--self-approval/--no-self-approval",
     default=None,

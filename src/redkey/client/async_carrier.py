@@ -20,16 +20,9 @@ class AsyncCarrier:
     """Sends requests over one httpx2 client."""
 
     def __init__(
-        self,
-        settings: Settings,
-        policy: Policy,
-        tls: ssl.SSLContext | None,
-        transport: httpx2.AsyncBaseTransport | None,
+        self, settings: Settings, policy: Policy, tls: ssl.SSLContext | None, given: httpx2.AsyncBaseTransport | None
     ) -> None:
-        options = client_options(settings, policy, tls)
-        if transport is None and settings.uds is not None:
-            transport = httpx2.AsyncHTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
-        self._http = httpx2.AsyncClient(transport=transport, **options)
+        self._http = httpx2.AsyncClient(**client_options(settings, policy, tls, given, httpx2.AsyncHTTPTransport))
         self._settings = settings
 
     async def close(self) -> None:

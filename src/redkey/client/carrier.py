@@ -31,9 +31,18 @@ def certificates() -> ssl.SSLContext:
     return trusted
 
 
-def client_options(settings: Settings, policy: Policy, tls: ssl.SSLContext | None) -> dict[str, Any]:
-    """Return the options of both kinds of httpx2 clients."""
+def client_options(
+    settings: Settings,
+    policy: Policy,
+    tls: ssl.SSLContext | None,
+    given: object,
+    over_socket: Callable[..., object],
+) -> dict[str, Any]:
+    """Return the options of both kinds of httpx2 clients. Their transport is the given one, or one over the socket."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0)
+    transport = given
+    if given is None and settings.uds is not None:
+        transport = over_socket(uds=settings.uds, verify=False, limits=limits)
     # Requests to this machine, and their key, do not go through a proxy that the environment names.
     return {
         "base_url": settings.base_url,
@@ -41,6 +50,7 @@ def client_options(settings: Settings, policy: Policy, tls: ssl.SSLContext | Non
         "trust_env": not settings.is_local,
         "limits": limits,
         "verify": tls or False,
+        "transport": transport,
     }
 
 
@@ -71,16 +81,9 @@ class Carrier:
     """Sends requests over one httpx2 client. Threads may share it."""
 
     def __init__(
-        self,
-        settings: Settings,
-        policy: Policy,
-        tls: ssl.SSLContext | None,
-        transport: httpx2.BaseTransport | None,
+        self, settings: Settings, policy: Policy, tls: ssl.SSLContext | None, transport: httpx2.BaseTransport | None
     ) -> None:
-        options = client_options(settings, policy, tls)
-        if transport is None and settings.uds is not None:
-            transport = httpx2.HTTPTransport(uds=settings.uds, verify=False, limits=options["limits"])
-        self._http = httpx2.Client(transport=transport, **options)
+        self._http = httpx2.Client(**client_options(settings, policy, tls, transport, httpx2.HTTPTransport))
         self._settings = settings
 
     def close(self) -> None:

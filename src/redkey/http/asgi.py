@@ -73,13 +73,13 @@ class Mount:
         finally:
             self._from_application.put_nowait(None)
 
-    async def __call__(self, exchange: Exchange) -> None:
-        """Pass a request to the application."""
-        await self._answer(exchange, self._scope(exchange), exchange.receive)
+    async def __call__(self, exchange: Exchange, state: Mapping[str, Any] | None = None) -> None:
+        """Pass a request to the application; `state` is added to the state of the request."""
+        await self._answer(exchange, self._scope(exchange, state or {}), exchange.receive)
 
     async def answer(self, exchange: Exchange, *, path: str, body: bytes, state: Mapping[str, Any]) -> None:
         """Pass a request to the application whose body has been read already, as if it had been sent to `path`."""
-        scope = self._scope(exchange) | {"path": path, "state": {**self._state, **state}}
+        scope = self._scope(exchange, state) | {"path": path}
         pieces = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> Mapping[str, Any]:
@@ -108,7 +108,7 @@ class Mount:
                 _log.error("a mounted application failed", path=exchange.path, exc_info=error)
             exchange.reply(answer.status, _PROBLEM + header_lines(answer.headers), answer.body)
 
-    def _scope(self, exchange: Exchange) -> dict[str, Any]:
+    def _scope(self, exchange: Exchange, state: Mapping[str, Any]) -> dict[str, Any]:
         address = exchange.connection.address
         return {
             "type": "http",
@@ -122,5 +122,5 @@ class Mount:
             "headers": list(exchange.headers.items()),
             "client": (address, 0) if address else None,
             "server": None,
-            "state": dict(self._state),
+            "state": {**self._state, **state},
         }

@@ -257,6 +257,9 @@ class Exchange:
         self._left = None if length is None else int(length)
         if status in _BODILESS:
             self._left = 0
+        if status == 204:
+            # RFC 9110 forbids it there; 304 may state the length that the body of a 200 would have.
+            headers = [header for header in headers if header[0] != b"content-length"]
         lines = [STATUS_LINES[status], self.connection.board.common_headers, header_lines(headers)]
         if self._left is None and self.method != "HEAD" and self._chunks:
             lines.append(b"transfer-encoding: chunked\r\n")

@@ -10,69 +10,28 @@ from collections.abc import Callable
 
 from redkey.config import Rate
 from redkey.http.problems import Declined
-
-# How many buckets are kept, the last used ones: invented names must not fill the memory.
-KEPT = 10_000
-
-
-class Buckets:
-    """A token bucket for each name: it allows `burst` requests at once and `per_second` on average.
-
-    Servers that share a store divide the rate equally.
-    """
-
-    def __init__(self, rate: Rate, now: Callable[[], float], servers: Callable[[], int] = lambda: 1) -> None:
-        """Create empty buckets; `servers` returns how many servers share the rate."""
-        self._rate, self._now, self._servers = rate, now, servers
-        # name -> tokens, and when they were counted; the least recently used first.
-        self._kept: dict[str, tuple[float, float]] = {}
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    @property
-    def per_second(self) -> float:
-        """Requests per second that this server allows on average."""
-        return self._rate.per_second / self._servers()
-
-    @property
-    def burst(self) -> int:
-        """Requests that this server allows at once."""
-        return max(1, self._rate.burst // self._servers())
-
-    def take(self, name: str) -> float:
-        """Take one token; return how many are left, below zero if there was none."""
-        now = self._now()
-        tokens, counted = self._kept.pop(name, (float(self.burst), now))
-        tokens = min(self.burst, tokens + (now - counted) * self.per_second)
-        left = tokens - 1
-        if len(self._kept) >= KEPT:
-            del self._kept[next(iter(self._kept))]
-        self._kept[name] = (left if left >= 0 else tokens), now
-        return left
-
-    def wait_seconds(self, left: float) -> int:
-        """Return the seconds until the next token, after `take` found none."""
-        return math.ceil(-left / self.per_second)
+from redkey.services.buckets import Buckets, source_of
 
 
 class Strangers:
-    """Counts the connections of each address on which no valid key has been sent yet."""
+    """Counts the connections of each source on which no valid key has been sent yet."""
 
     def __init__(self) -> None:
         self._count: dict[str, int] = {}
 
     def add(self, address: str) -> int:
-        """Count one more connection of an address; return their number."""
-        count = self._count[address] = self._count.get(address, 0) + 1
+        """Count one more connection from an address; return the number of its source."""
+        source = source_of(address)
+        count = self._count[source] = self._count.get(source, 0) + 1
         return count
 
     def remove(self, address: str) -> None:
-        count = self._count[address] - 1
+        source = source_of(address)
+        count = self._count[source] - 1
         if count:
-            self._count[address] = count
+            self._count[source] = count
         else:
-            del self._count[address]
+            del self._count[source]
 
 
 class Limiter:

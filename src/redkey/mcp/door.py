@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from redkey.http.asgi import Mount
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.problems import MEDIA_TYPE, Declined, answer
+from redkey.http.security import SECURITY
 
 PATH = "/mcp"
+# The name under which the application finds the caller's agent in the state of a request.
+AGENT = "agent"
 
 
 class McpDoor:
@@ -23,7 +26,7 @@ class McpDoor:
         self,
         url: Callable[[], str],
         check: Callable[[Exchange], None],
-        admit: Callable[[Mapping[bytes, bytes], str], str],
+        admit: Callable[[Exchange], str],
     ) -> None:
         self._url, self._check, self._admit = url, check, admit
         self._mount: Mount | None = None
@@ -32,13 +35,14 @@ class McpDoor:
     async def __call__(self, exchange: Exchange) -> None:
         try:
             self._check(exchange)
+            agent_id = self._admit(exchange)
             mount = self._mount or await self._load()
         except Declined as declined:
             refused = answer(declined)
-            headers = [(b"content-type", MEDIA_TYPE.encode()), *refused.headers]
+            headers = [(b"content-type", MEDIA_TYPE.encode()), *SECURITY, *refused.headers]
             exchange.reply(refused.status, header_lines(headers), refused.body)
             return
-        await mount(exchange)
+        await mount(exchange, {AGENT: agent_id})
 
     async def _load(self) -> Mount:
         async with self._loading:
@@ -49,7 +53,7 @@ class McpDoor:
                 except ImportError:
                     detail = "This server has no MCP support: install redkey[mcp], then restart the server."
                     raise Declined(501, "extra_missing", detail) from None
-                mount = Mount(http.application(self._url, self._admit))
+                mount = Mount(http.application(self._url))
                 await mount.start()
                 self._mount = mount
             return self._mount

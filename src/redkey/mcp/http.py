@@ -7,7 +7,7 @@ imports the `mcp` package; `redkey.mcp.door` loads it at the first request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from redkey.client import AsyncRedKey
 from redkey.errors import ClientError
+from redkey.mcp.door import AGENT
 from redkey.mcp.server import build
 from redkey.mcp.session import AgentSession, live_claims
 
@@ -25,8 +26,6 @@ _AGENT = b"x-redkey-agent"
 Application = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
 ]
-# Returns the agent of the caller; raises the answer for callers that are not admitted.
-Admit = Callable[[Mapping[bytes, bytes], str], str]
 
 
 class HttpSessions:
@@ -53,22 +52,21 @@ async def _renew(client: AsyncRedKey, agent_id: str) -> None:
         await asyncio.gather(*(client.claims.heartbeat(claim.claim_id) for claim in held))
 
 
-def application(url: Callable[[], str], admit: Admit) -> Application:
-    """The ASGI application of `/mcp`."""
+def application(url: Callable[[], str]) -> Application:
+    """The ASGI application of `/mcp`; `McpDoor` has checked the caller, and puts its agent into the request's state."""
     # `McpDoor` checks Host and Origin, as for the rest of the server.
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     served = build(HttpSessions(url)).streamable_http_app(stateless_http=True, transport_security=unchecked)
 
-    async def guarded(
+    async def with_agent(
         scope: MutableMapping[str, Any],
         receive: Callable[[], Awaitable[Any]],
         send: Callable[[Any], Awaitable[None]],
     ) -> None:
         if scope["type"] == "http":
-            client = scope.get("client")
-            agent_id = admit(dict(scope["headers"]), client[0] if client else "")
+            # A caller may send this header too; it does not count.
             kept = [header for header in scope["headers"] if header[0] != _AGENT]
-            scope = {**scope, "headers": [*kept, (_AGENT, agent_id.encode())]}
+            scope = {**scope, "headers": [*kept, (_AGENT, scope["state"][AGENT].encode())]}
         await served(scope, receive, send)
 
-    return guarded
+    return with_agent

@@ -161,8 +161,18 @@ def _locked(file: Path) -> Iterator[None]:
 
 
 def _start(data: Path) -> Credentials:
-    before = read_credentials(data)
-    port = _free_port(before)
+    port = _free_port(read_credentials(data))
+    credentials = _start_at(data, port)
+    if credentials is None and not _is_free(port):
+        # Another process took the port after it was found free; now the system chooses one.
+        credentials = _start_at(data, 0)
+    if credentials is None:
+        raise _not_started(data)
+    return credentials
+
+
+def _start_at(data: Path, port: int) -> Credentials | None:
+    """Start a server at a port, and wait until it answers; None if it has ended."""
     kept = {name: value for name, value in os.environ.items() if name not in ("REDKEY_URL", "REDKEY_API_KEY")}
     command = [sys.executable, "-m", "redkey", "serve"]
     with (data / _LOG).open("ab") as log:
@@ -184,10 +194,14 @@ def _start(data: Path) -> Credentials:
             process.returncode = 0
             return credentials
         if process.poll() is not None:
-            break
+            return None
         time.sleep(_LOOK_SECONDS)
+    raise _not_started(data)
+
+
+def _not_started(data: Path) -> ConfigRefused:
     last = (data / _LOG).read_text(errors="replace").strip().splitlines()[-1:]
-    raise ConfigRefused(
+    return ConfigRefused(
         f"a RedKey server could not be started in {data}: {' '.join(last)[:300]}. Start it by hand with redkey serve "
         f"--data {data}; its log is {data / _LOG}."
     )
@@ -196,13 +210,14 @@ def _start(data: Path) -> Credentials:
 def _free_port(before: Credentials | None) -> int:
     """The port that the server used before, so that its callers find it again; else the default port, else any."""
     earlier = urlsplit(before.url).port if before is not None else None
-    for port in (earlier, DEFAULT_PORT):
-        if port:
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    probe.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-                return port
-    return 0
+    return next((port for port in (earlier, DEFAULT_PORT) if port and _is_free(port)), 0)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

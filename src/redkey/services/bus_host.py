@@ -62,7 +62,7 @@ def read_host(reader: Reader) -> BusHost | None:
 
 
 class BusElsewhere:
-    """Tells one server where the bus is. Call it in a thread: it reads the store."""
+    """Tells one server where the bus is. Call it in a fiber: it reads the store, at most once a second."""
 
     def __init__(self, reader: Reader, me: BusHost) -> None:
         self._reader, self._me = reader, me

@@ -75,6 +75,8 @@ class Caller:
     topic: str
     # The size of the request in bytes.
     body_bytes = 0
+    # The IP address of the caller; empty if the interface does not know it.
+    address = ""
     _idem = _body_hash = ""
     # True if the reply shows something that the records of the request do not.
     is_unrecorded = False

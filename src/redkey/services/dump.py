@@ -179,10 +179,13 @@ class _RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     payer: str
 
 
-class _StructureLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    structure: Any
+class _BytesLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sha256: str
     topic_id: str
+
+
+class _StructureLine(_BytesLine, frozen=True, kw_only=True):
+    structure: Any
 
 
 class _Span(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,10 +194,8 @@ class _Span(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     total: int
 
 
-class _ContentLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ContentLine(_BytesLine, frozen=True, kw_only=True):
     content: _Span
-    sha256: str
-    topic_id: str
 
 
 _SHAPES: dict[str, type[msgspec.Struct]] = {

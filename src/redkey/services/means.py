@@ -20,6 +20,7 @@ from redkey.services.mail import Mail
 from redkey.services.ordered.hosting import Orders
 from redkey.services.people import LiveSessions
 from redkey.services.signing import Signing
+from redkey.services.signups import Signups
 from redkey.services.subscriptions import Subscriptions
 from redkey.services.tokens import Tokens
 
@@ -48,6 +49,7 @@ class Means:
     authority: Authority
     costs: Costs
     login_codes: LoginCodes
+    signups: Signups
     live_sessions: LiveSessions
     mail: Mail
     identity_provider: IdentityProvider

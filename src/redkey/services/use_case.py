@@ -1,8 +1,9 @@
 """Use cases: what RedKey does, one function for each operation, the same for every interface (API, A2A, MCP, bus).
 
-A use case takes the caller first, then the parameters of the path, the body, the query. It checks authority, and
-nothing else does. It returns its reply at once, or `Pending`, or a coroutine of either: a plain function costs no task
-of the event loop. `Caller.reply` awaits all of them.
+A use case takes the caller first, then the parameters of the path, the body, the query. `UseCase.judge` is the one rule
+of scopes: the API applies it before it reads a body, every other interface by calling the use case. A use case returns
+its reply at once, or `Pending`, or a coroutine of either: a plain function costs no task of the event loop.
+`Caller.reply` awaits all of them.
 """
 
 from __future__ import annotations

@@ -60,41 +60,40 @@ def first_policy(config: Config) -> SetPolicy | None:
     return SetPolicy(routes, retry=retry, defaults=True) if routes or retry is not None else None
 
 
-def begin_workspace(
-    unit: Unit,
-    topic: str,
-    workspace_id: str,
-    ids: Ids,
-    signing: Signing,
-    caller: Actor,
-    key: CreateKey,
-    name: Content | None = None,
-    *,
-    policy: SetPolicy | None = None,
-    self_approval: bool = False,
-    credits: int = 0,
-    idem: str = "",
-    body: str = "",
-) -> Begun:
+class Founding(msgspec.Struct, frozen=True, kw_only=True):
+    """Who creates a workspace, with which first key, and its terms at the start."""
+
+    founder: Actor
+    key: CreateKey
+    name: Content | None = None
+    # What the configuration gives new workspaces; from then on it is their own, and so is `self_approval`.
+    policy: SetPolicy | None = None
+    self_approval: bool = False
+    # What the workspace may spend; 0 for no limit.
+    credits: int = 0
+    # The hashes of the request's idempotency key and body; empty without one.
+    idem: str = ""
+    body: str = ""
+
+
+def begin_workspace(unit: Unit, topic: str, workspace_id: str, ids: Ids, signing: Signing, founding: Founding) -> Begun:
     """Create a workspace with its first key and its first checkpoint: an act on its new topic, whose fact
     `setting_of(workspace_id)` names it.
-
-    `policy` is what the configuration gives new workspaces; from then on it is their own, and so is `self_approval`.
-    `credits` is what it may spend; 0 for no limit.
 
     A new workspace has no past in which a repeated request could be found. Its id follows from the request, and its
     topic from the id: for a repeat with the same key, the topic has records already.
     """
     if unit.head(topic).sequence:
-        return _again(unit, workspace_id, topic, body)
+        return _again(unit, workspace_id, topic, founding.body)
+    name, key = founding.name, founding.key
     work = TopicWork(unit, topic, World(), ids)
-    create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None, self_approval)
-    policies = (policy,) if policy is not None else ()
-    grants = (GrantCredits(credits),) if credits else ()
+    create = CreateWorkspace(workspace_id, content.ref(name) if name is not None else None, founding.self_approval)
+    policies = (founding.policy,) if founding.policy is not None else ()
+    grants = (GrantCredits(founding.credits),) if founding.credits else ()
     for command in (create, key, *policies, *grants):
-        drafts = work.judge(command, caller).drafts
-        if idem and command is create:
-            drafts[0].payload = with_key(drafts[0].payload, idem, body)
+        drafts = work.judge(command, founding.founder).drafts
+        if founding.idem and command is create:
+            drafts[0].payload = with_key(drafts[0].payload, founding.idem, founding.body)
         if drafts:
             work.note(drafts)
     work.finish()
@@ -104,33 +103,11 @@ def begin_workspace(
     return Begun(workspace_id, topic, work.records)
 
 
-def begin_directly(
-    store: SequencedStore,
-    ids: Ids,
-    signing: Signing,
-    caller: Actor,
-    key: CreateKey,
-    *,
-    policy: SetPolicy | None = None,
-    self_approval: bool = False,
-) -> Begun:
+def begin_directly(store: SequencedStore, ids: Ids, signing: Signing, founding: Founding) -> Begun:
     """Create a workspace where no coordinator runs."""
     workspace_id = new_workspace_id(ids)
     topic = store.create_topic(fact=setting_of(workspace_id))
-    return directly(store)(
-        topic,
-        lambda unit: begin_workspace(
-            unit,
-            topic,
-            workspace_id,
-            ids,
-            signing,
-            caller,
-            key,
-            policy=policy,
-            self_approval=self_approval,
-        ),
-    )
+    return directly(store)(topic, lambda unit: begin_workspace(unit, topic, workspace_id, ids, signing, founding))
 
 
 def check_visitor(unit: Reader, caller: Actor) -> None:

@@ -19,9 +19,11 @@ from redkey.services.use_cases.holds import (
     heartbeat_claim,
     plan_claim,
     release_claim,
+    report_progress,
+    report_usage,
     start_claim,
 )
-from redkey.services.use_cases.queues import create_queue
+from redkey.services.use_cases.queues import count_tasks, create_queue
 from redkey.services.use_cases.tasks import create_task, get_task
 from redkey.shapes.agents import AgentRegistration
 from redkey.shapes.claims import (
@@ -37,7 +39,10 @@ from redkey.shapes.claims import (
     FailureReport,
     HolderActivity,
     HolderPlan,
+    ModelUsage,
     NewArtifact,
+    NewProgress,
+    NewUsage,
     NoTasks,
 )
 from redkey.shapes.queues import NewQueue
@@ -152,5 +157,46 @@ def test_another_agent_and_a_reader_may_not_act_on_a_hold(tmp_path: Path) -> Non
         with pytest.raises(InsufficientScope):
             await callers.call(heartbeat_claim, claim_id, HolderActivity(), caller=callers.caller("read"))
         assert (await task_of(callers, task_id)).state == "claimed"
+
+    with_callers(tmp_path, test)
+
+
+def test_a_holder_reports_what_it_used_and_how_far_it_is(tmp_path: Path) -> None:
+    async def test(callers: Callers) -> None:
+        agent_id, (task_id,) = await prepare(callers, "Write")
+        claim_id = await hold(callers, agent_id, task_id)
+        await callers.call(start_claim, claim_id)
+        usage = ModelUsage(model="a-model", cost_usd=0.25, input_tokens=100, output_tokens=10)
+        spent = [await callers.call(report_usage, claim_id, NewUsage(usage=(usage,))) for _ in range(2)]
+        assert [one.cost_usd for one in spent] == [0.25, 0.5]
+        assert (spent[0].task_id, spent[0].left_usd) == (task_id, None)
+        done = await callers.call(report_progress, claim_id, NewProgress(text="Half of it.", percent=50))
+        assert (done.recorded, done.task_id) == (True, task_id)
+        soon = await callers.call(report_progress, claim_id, NewProgress(percent=51))
+        assert soon.recorded or (soon.reason, bool(soon.retry_after_seconds)) == ("too_often", True)
+        shown = (await task_of(callers, task_id)).progress
+        assert shown is not None
+        assert shown.text == "Half of it." or soon.recorded
+        counts = await callers.call(count_tasks, "work")
+        assert {state: number for state, number in counts.tasks.items() if number} == {"working": 1}
+        await callers.call(complete_claim, claim_id, Completion())
+        head = callers.head
+        for use, report in ((report_usage, NewUsage(usage=(usage,))), (report_progress, NewProgress(percent=99))):
+            with pytest.raises(Refused) as failed:
+                await callers.call(use, claim_id, report)
+            assert failed.value.status == 409
+        assert callers.head == head
+
+    with_callers(tmp_path, test)
+
+
+@pytest.mark.parametrize("report", [NewProgress(), NewProgress(text="  ")])
+def test_progress_says_something(tmp_path: Path, report: NewProgress) -> None:
+    async def test(callers: Callers) -> None:
+        agent_id, (task_id,) = await prepare(callers, "Write")
+        claim_id = await hold(callers, agent_id, task_id)
+        with pytest.raises(Refused) as failed:
+            await callers.call(report_progress, claim_id, report)
+        assert (failed.value.code, failed.value.pointer) == ("progress_empty", "/text")
 
     with_callers(tmp_path, test)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from redkey.bus.client import requests
-from redkey.bus.client.core import ClientCore, ClientRequest, Envelope
+from redkey.bus.client.core import ClientRequest, ClientState, Envelope
 from redkey.bus.client.requests import MAIN
-from redkey.bus.home import find_home, no_bus, socket_for
+from redkey.bus.home import no_bus, socket_for
 from redkey.bus.runtime.events import Kind, Message
 from redkey.errors import BusLost
 
@@ -22,21 +20,17 @@ _READ = 64 * 1024
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 
 
-class AsyncBusClient:
+class AsyncBusClient(ClientState):
     """The asynchronous `BusClient`; several tasks may use one client at once."""
 
     def __init__(
         self, home: Path | str | None = None, *, timeout: float = 30.0, reconnect_seconds: float = 30.0
     ) -> None:
-        self._home = Path(home) if home is not None else find_home(os.environ)
-        self._timeout, self._reconnect = timeout, reconnect_seconds
-        self._core = ClientCore()
+        super().__init__(home, timeout=timeout, reconnect_seconds=reconnect_seconds)
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._lock = asyncio.Lock()
-        self.session: str = ""
-        self.name: str | None = None
 
     # Sessions and agents.
 
@@ -177,9 +171,7 @@ class AsyncBusClient:
     async def __aenter__(self) -> AsyncBusClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # The connection.

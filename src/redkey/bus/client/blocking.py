@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from redkey.bus.client import requests
-from redkey.bus.client.core import ClientCore, ClientRequest, Envelope
+from redkey.bus.client.core import ClientRequest, ClientState, Envelope
 from redkey.bus.client.requests import MAIN
-from redkey.bus.home import find_home, no_bus, socket_for
+from redkey.bus.home import no_bus, socket_for
 from redkey.bus.runtime.events import Kind, Message
 from redkey.errors import BusLost
 
@@ -23,7 +20,7 @@ _READ = 64 * 1024
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 
 
-class BusClient:
+class BusClient(ClientState):
     """A connection to a bus, for an agent once it has joined a session.
 
     A lost connection is opened again within `reconnect_seconds`: the agent joins again, and unanswered requests are
@@ -35,15 +32,7 @@ class BusClient:
             print(bus.receive())
     """
 
-    def __init__(
-        self, home: Path | str | None = None, *, timeout: float = 30.0, reconnect_seconds: float = 30.0
-    ) -> None:
-        self._home = Path(home) if home is not None else find_home(os.environ)
-        self._timeout, self._reconnect = timeout, reconnect_seconds
-        self._core = ClientCore()
-        self._socket: socket.socket | None = None
-        self.session: str = ""
-        self.name: str | None = None
+    _socket: socket.socket | None = None
 
     # Sessions and agents.
 
@@ -178,9 +167,7 @@ class BusClient:
     def __enter__(self) -> BusClient:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # The connection.

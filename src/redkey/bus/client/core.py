@@ -6,16 +6,19 @@ over reconnects too. What the agent sends keeps the rules of conduct, whether or
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 import orjson
 
 from redkey.bus.envelope import VERSION
+from redkey.bus.home import find_home
 from redkey.bus.runtime.conduct import DIRECTING, Conduct
 from redkey.bus.runtime.events import Kind, Message, message_of
 from redkey.errors import BusRefused
@@ -53,6 +56,19 @@ class Received:
         if len(self._ids) > self._limit:
             self._ids.popitem(last=False)
         return True
+
+
+class ClientState:
+    """What both clients know besides their connection."""
+
+    def __init__(
+        self, home: Path | str | None = None, *, timeout: float = 30.0, reconnect_seconds: float = 30.0
+    ) -> None:
+        self._home = Path(home) if home is not None else find_home(os.environ)
+        self._timeout, self._reconnect = timeout, reconnect_seconds
+        self._core = ClientCore()
+        self.session: str = ""
+        self.name: str | None = None
 
 
 class ClientCore:

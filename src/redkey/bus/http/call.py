@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -64,29 +65,28 @@ class BusReply(msgspec.Struct, frozen=True):
     body: Any = None
 
 
+class BusParts:
+    """What all requests of a face share."""
+
+    def __init__(self, bus: Bus, bridge: Bridge | None) -> None:
+        """`bridge` is None if the bus has no ledger."""
+        self.bus, self.bridge = bus, bridge
+        # What waits or streams now; the face ends it when it stops.
+        self.polls: set[Poll[Any]] = set()
+        self.streams: set[Any] = set()
+
+
 class BusRequest:
     """One HTTP request and what its handler needs."""
 
     def __init__(
-        self,
-        bus: Bus,
-        caller: BusCaller,
-        method: str,
-        path: str,
-        names: Mapping[str, str],
-        query: Any,
-        data: bytes,
-        exchange: Exchange,
-        polls: set[Poll[Any]],
-        streams: set[Any],
-        bridge: Bridge | None,
+        self, parts: BusParts, caller: BusCaller, exchange: Exchange, names: Mapping[str, str], query: Any, data: bytes
     ) -> None:
-        """`polls` and `streams` are those of the face, which ends them when it stops."""
-        headers = exchange.headers
-        self.exchange, self.polls, self.streams, self._bridge = exchange, polls, streams, bridge
-        self.bus, self.caller, self.names, self.query = bus, caller, names, query
+        headers, method = exchange.headers, exchange.method
+        self.bus, self.polls, self.streams, self._bridge = parts.bus, parts.polls, parts.streams, parts.bridge
+        self.exchange, self.caller, self.names, self.query = exchange, caller, names, query
         self.headers, self.data = headers, data
-        self.scope = f"{caller.workspace}\n{caller.key_id}\n{method} {path}"
+        self.scope = f"{caller.workspace}\n{caller.key_id}\n{method} {exchange.path}"
         self.key = headers.get(b"idempotency-key", b"").decode("latin-1") if method == "POST" else ""
         if len(self.key) > _KEY_LIMIT or not (self.key.isascii() and self.key.isprintable()):
             message = f"an Idempotency-Key has at most {_KEY_LIMIT} printable ASCII characters"
@@ -214,7 +214,7 @@ class BusRequest:
 
         return row
 
-    @property
+    @cached_property
     def request(self) -> bytes:
         """The hash of the body."""
         return sha256(self.data).digest()

@@ -6,6 +6,7 @@ existing clients read the text, new ones should read the code.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -15,17 +16,17 @@ import structlog
 
 from redkey.bus.bridge import Bridge
 from redkey.bus.bus import Bus
-from redkey.bus.http.call import BusCaller, BusReply, BusRequest
+from redkey.bus.http.call import BusCaller, BusParts, BusReply, BusRequest
 from redkey.bus.http.ledger import LEDGER_ROUTES
 from redkey.bus.http.origin import KnownHosts
 from redkey.bus.http.routes import HEALTH, ROUTES
-from redkey.bus.polls import Poll
 from redkey.commands.decision import Refused
 from redkey.errors import BusRefused, JsonRefused, RedKeyError
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.request import QueryReader, check_media, read_body
 from redkey.http.route import Handler, Route, Table
 from redkey.http.security import SECURITY
+from redkey.services.caller import LARGE_BYTES
 from redkey.wire.decode import decode
 
 _log = structlog.get_logger("redkey.bus.http")
@@ -80,11 +81,10 @@ class HttpFace:
 
     def __init__(self, bus: Bus, gate: Gate, hosts: KnownHosts, bridge: Bridge | None = None) -> None:
         """`bridge` is None if the bus has no ledger."""
-        self._bus, self._gate, self._hosts, self._bridge = bus, gate, hosts, bridge
+        self._parts, self._gate, self._hosts = BusParts(bus, bridge), gate, hosts
         self._table = Table((route, _Endpoint(route)) for route in BUS_ROUTES)
         self._in_progress: set[tuple[str, str]] = set()
-        self._streams: set[Any] = set()
-        self._polls: set[Poll[Any]] = set()
+        self._large = asyncio.Lock()
 
     async def __call__(self, exchange: Exchange) -> None:
         try:
@@ -104,9 +104,9 @@ class HttpFace:
 
     def begin_stop(self) -> None:
         """Answer the long polls, and end the streams."""
-        for stream in tuple(self._streams):
+        for stream in tuple(self._parts.streams):
             stream.stop()
-        for poll in tuple(self._polls):
+        for poll in tuple(self._parts.polls):
             poll.end()
 
     async def _answer(self, exchange: Exchange) -> BusReply | None:
@@ -117,31 +117,27 @@ class HttpFace:
             # It shows only that the bus answers, so it needs no key.
             return BusReply(200, {"status": "ok"})
         caller = self._gate(exchange)
+        exchange.connection.authenticated()
         if operation.writes and not caller.may_write:
             raise BusRefused("this key may only read", code="insufficient_scope")
         data = await read_body(exchange, BODY_LIMIT) if operation.writes else b""
         if data:
             _check_media(exchange)
         query = _query(endpoint.query, exchange)
-        call = BusRequest(
-            self._bus,
-            caller,
-            operation.method,
-            exchange.path,
-            names,
-            query,
-            data,
-            exchange,
-            self._polls,
-            self._streams,
-            self._bridge,
-        )
+        call = BusRequest(self._parts, caller, exchange, names, query, data)
         handler = endpoint.route.handler
         if operation.streamed:
             await handler(call)
             return None
-        arguments = [_body(operation.body, data)] if operation.body is not None else []
+        arguments = [await self._body(operation.body, data)] if operation.body is not None else []
         return await self._once(call, handler, arguments)
+
+    async def _body(self, kind: type, data: bytes) -> Any:
+        if len(data) <= LARGE_BYTES:
+            return _parse(kind, data)
+        # In a thread, one body at a time, so that the event loop stays free for other requests.
+        async with self._large:
+            return await asyncio.to_thread(_parse, kind, data)
 
     async def _once(self, call: BusRequest, handler: Handler, arguments: list[Any]) -> BusReply:
         if not call.key:
@@ -189,7 +185,7 @@ def _query(reader: QueryReader, exchange: Exchange) -> Any:
         raise BusRefused(refused.message, code="query_invalid", pointer=refused.pointer) from None
 
 
-def _body(kind: type, data: bytes) -> Any:
+def _parse(kind: type, data: bytes) -> Any:
     value = decode(data or b"{}", size_limit=BODY_LIMIT)
     try:
         return msgspec.convert(value, kind)

@@ -8,7 +8,7 @@ import msgspec
 
 from redkey.bus.envelope import USER, Ack
 from redkey.bus.model import SessionPolicy
-from redkey.bus.runtime.events import Kind
+from redkey.bus.runtime.events import Message
 from redkey.shapes.fields import Extensions
 
 Status = Annotated[str, msgspec.Meta(max_length=100)]
@@ -154,17 +154,10 @@ class BusDelivery(msgspec.Struct, frozen=True):
     state: Literal["waiting", "delivered", "acknowledged"]
 
 
-class BusMessage(msgspec.Struct, frozen=True):
+class BusMessage(Message, frozen=True, kw_only=True):
     """A message. `deliveries` is present when one message is read, `seq` when it waits for an agent."""
 
-    id: str
-    session_id: str
-    src: str
-    kind: Kind
-    text: str
-    conversation_id: str
-    conversation_owner: str
-    created_at: str
+    # Always part of a reply.
     dst: str | None
     parent_message_id: str | None
     reply_to: str | None

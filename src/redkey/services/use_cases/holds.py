@@ -21,7 +21,7 @@ from redkey.commands.claims import (
     StartClaim,
     Used,
 )
-from redkey.commands.decision import Refused, wrong
+from redkey.commands.decision import wrong
 from redkey.ledger.ports import Content
 from redkey.readmodel import replies
 from redkey.readmodel.meter import acting_agent
@@ -30,7 +30,6 @@ from redkey.reducers.world import SECOND
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
-from redkey.services.problems import describe
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.artifacts import (
     add,
@@ -66,6 +65,7 @@ from redkey.shapes.claims import (
     ProgressReported,
 )
 from redkey.shapes.fields import set_fields
+from redkey.shapes.problem import Problem
 from redkey.wire.events import (
     GateOpened,
     Ref,
@@ -206,13 +206,10 @@ async def complete_claims(caller: Caller, batch: Completions) -> ClaimResults:
     def begin(index: int, item: BatchedCompletion) -> Pending[ClaimEnded] | Coroutine[Any, Any, Pending[ClaimEnded]]:
         return _ending(caller, item.claim_id, item, f"/claims/{index}", str(index))
 
-    def told(reply: ClaimEnded | Refused) -> ClaimResult:
-        if not isinstance(reply, Refused):
-            return ClaimResult(claim=reply)
-        caller.answers_beside_records(reply)
-        return ClaimResult(problem=describe(reply))
+    def show(claim: ClaimEnded | None, problem: Problem | None) -> ClaimResult:
+        return ClaimResult(claim=claim, problem=problem)
 
-    return ClaimResults(items=tuple(map(told, await in_pieces(caller, batch.completions, begin))))
+    return ClaimResults(items=await in_pieces(caller, batch.completions, begin, show))
 
 
 def _ending(

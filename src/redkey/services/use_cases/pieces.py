@@ -17,10 +17,13 @@ from redkey.commands.decision import Refused
 from redkey.errors import RedKeyError
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
+from redkey.services.problems import describe
 from redkey.services.submission import Done, Submission
+from redkey.shapes.problem import Problem
 
 Part = TypeVar("Part")
 T = TypeVar("T")
+R = TypeVar("R")
 # Makes a command from a part: at once, or beside the event loop.
 Begin = Callable[[int, Part], Pending[T] | Coroutine[Any, Any, Pending[T]]]
 
@@ -28,11 +31,25 @@ _PIECE = 16
 _SHARED_PIECE = 4
 
 
-async def in_pieces(caller: Caller, parts: Sequence[Part], begin: Begin[Part, T]) -> list[T | Refused]:
-    """Return the replies of the parts in their order; a part that is refused is refused alone.
+async def in_pieces(
+    caller: Caller, parts: Sequence[Part], begin: Begin[Part, T], show: Callable[[T | None, Problem | None], R]
+) -> tuple[R, ...]:
+    """Return the results of the parts in their order, each shown with its reply or its problem: a part that is refused
+    is refused alone.
 
     Any other failure fails the request: parts that are not recorded yet are given up.
     """
+
+    def result(reply: T | Refused) -> R:
+        if not isinstance(reply, Refused):
+            return show(reply, None)
+        caller.answers_beside_records(reply)
+        return show(None, describe(reply))
+
+    return tuple(map(result, await _replies(caller, parts, begin)))
+
+
+async def _replies(caller: Caller, parts: Sequence[Part], begin: Begin[Part, T]) -> list[T | Refused]:
     # Each part counts as its share of the body.
     caller.body_bytes //= len(parts)
     batch = _Batch[Part, T](caller, parts, begin)

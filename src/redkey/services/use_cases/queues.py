@@ -22,6 +22,7 @@ from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.subscriptions import Filter
 from redkey.services.use_case import use_case
+from redkey.services.use_cases.new_id import new_id
 from redkey.services.use_cases.pages import page_by_key, page_by_place, place_after, read_entity
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import queues
@@ -36,9 +37,8 @@ from redkey.shapes.queues import (
     TaskFilter,
 )
 from redkey.shapes.tasks import TaskState, TaskSummary
-from redkey.wire.a2a_card import slug
 from redkey.wire.ids import event_id, parse_stream
-from redkey.wire.names import QUEUE_ID, QUEUE_NAME_LIMIT, id_for, queue_id
+from redkey.wire.names import queue_id
 
 # Events that make a task claimable.
 _OFFERS = frozenset(
@@ -49,10 +49,7 @@ _OFFERS = frozenset(
 @use_case(queues.CREATE_QUEUE)
 def create_queue(caller: Caller, new: NewQueue) -> Pending[CreatedQueue]:
     """Create a queue."""
-    named = queue_id(new.id or id_for(new.name, slug(new.name), QUEUE_NAME_LIMIT))
-    if not QUEUE_ID.fullmatch(named):
-        text = "an id has 1 to 26 letters, digits, dots, dashes and underscores and begins with a letter or digit"
-        raise wrong("queue_invalid", "/id" if new.id else "/name", text)
+    named = new_id("queue", new.id, new.name)
     ref, content = keep(caller, set_fields(new, "name", "description"))
     return Pending(CreateQueue(named, new.on_wire(), ref), _created, (content,))
 

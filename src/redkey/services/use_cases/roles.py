@@ -13,6 +13,7 @@ from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_case import use_case
+from redkey.services.use_cases.new_id import new_id
 from redkey.services.use_cases.pages import page_by_key, read_entity
 from redkey.services.use_cases.texts import keep
 from redkey.shapes import roles
@@ -21,16 +22,13 @@ from redkey.shapes.roles import CreatedRole, NewRole, RemovedRole, Role, RoleGra
 from redkey.wire.a2a_card import slug, slugs
 from redkey.wire.events import RoleRemoved, RoleRevoked
 from redkey.wire.ids import event_id, parse_stream
-from redkey.wire.names import ROLE_ID, ROLE_NAME_LIMIT, id_for, role_id
+from redkey.wire.names import role_id
 
 
 @use_case(roles.CREATE_ROLE)
 def create_role(caller: Caller, new: NewRole) -> Pending[CreatedRole]:
     """Create a role."""
-    named = role_id(new.id or id_for(new.name, slug(new.name), ROLE_NAME_LIMIT))
-    if not ROLE_ID.fullmatch(named):
-        text = "an id has 1 to 27 letters, digits, dots, dashes and underscores and begins with a letter or digit"
-        raise wrong("role_invalid", "/id" if new.id else "/name", text)
+    named = new_id("role", new.id, new.name)
     ref, content = keep(caller, set_fields(new, "name", "description"))
     return Pending(CreateRole(named, ref, capability_slugs(new.capabilities)), _created, (content,))
 

@@ -7,8 +7,9 @@ from redkey.commands.decision import Refused
 from redkey.services.caller import Caller
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.new_key import new_key
+from redkey.services.use_cases.new_workspace import found_workspace
 from redkey.services.use_cases.texts import keep
-from redkey.services.workspaces import begin_workspace, first_policy, new_workspace_id, setting_of
+from redkey.services.workspaces import Founding, first_policy
 from redkey.shapes import signup
 from redkey.shapes.signup import NewSignup, SignedUp
 from redkey.wire.ids import event_id
@@ -16,34 +17,25 @@ from redkey.wire.ids import event_id
 
 @use_case(signup.SIGN_UP)
 async def sign_up(caller: Caller, new: NewSignup) -> SignedUp:
-    """Create a workspace with an admin key and starting credits. The interface limits how often."""
+    """Create a workspace with an admin key and starting credits."""
     means = caller.means
     if not means.config.signup.enabled:
         detail = "This server does not allow signup; ask its operator for a workspace."
         raise Refused(403, "signup_disabled", detail)
+    means.signups.take(caller.address)
     key = new_key(caller, ("admin",))
     name = keep(caller, {"name": new.name})[1] if new.name is not None else None
-    workspace_id = new_workspace_id(means.ids)
-    topic = await means.coordinator.create_topic(setting_of(workspace_id))
-    begun = await means.coordinator.act(
-        topic,
-        lambda unit: begin_workspace(
-            unit,
-            topic,
-            workspace_id,
-            means.ids,
-            means.signing,
-            Actor("", key.key_id, frozenset(key.scopes)),
-            key,
-            name,
-            policy=first_policy(means.config),
-            self_approval=True,
-            credits=means.config.signup.credits,
-        ),
+    founding = Founding(
+        founder=Actor("", key.key_id, frozenset(key.scopes)),
+        key=key,
+        name=name,
+        policy=first_policy(means.config),
+        self_approval=True,
+        credits=means.config.signup.credits,
     )
-    means.coordinator.announce(begun.topic, begun.records)
+    begun = await found_workspace(caller, founding)
     return SignedUp(
-        workspace_id=workspace_id,
+        workspace_id=begun.workspace_id,
         key_id=begun.key_id,
         api_key=means.keys.text(begun.key_id),
         credits=means.config.signup.credits,

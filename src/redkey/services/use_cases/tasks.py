@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from redkey.commands.decision import Refused, not_found, wrong
+from redkey.commands.decision import not_found, wrong
 from redkey.commands.tasks import AddMessage, CancelTask, RaiseConcern, RetryTask, UnblockTask
 from redkey.readmodel.context_view import context_state
 from redkey.readmodel.explain import explain
@@ -20,7 +20,6 @@ from redkey.reducers import entities
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
-from redkey.services.problems import describe
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.message_documents import message_document
 from redkey.services.use_cases.new_task import create
@@ -30,6 +29,7 @@ from redkey.services.use_cases.queues import read_queue
 from redkey.services.use_cases.texts import keep, keep_then
 from redkey.shapes import tasks
 from redkey.shapes.fields import Page, PageQuery
+from redkey.shapes.problem import Problem
 from redkey.shapes.tasks import (
     Answer,
     ContextState,
@@ -67,13 +67,10 @@ async def create_tasks(caller: Caller, queue: str, batch: NewTasks) -> TaskResul
     def begin(index: int, task: NewTask) -> Pending[CreatedTask] | Coroutine[Any, Any, Pending[CreatedTask]]:
         return create(caller, named, task, part=str(index), under=f"/tasks/{index}")
 
-    def told(reply: CreatedTask | Refused) -> TaskResult:
-        if not isinstance(reply, Refused):
-            return TaskResult(task=reply)
-        caller.answers_beside_records(reply)
-        return TaskResult(problem=describe(reply))
+    def show(task: CreatedTask | None, problem: Problem | None) -> TaskResult:
+        return TaskResult(task=task, problem=problem)
 
-    return TaskResults(items=tuple(map(told, await in_pieces(caller, batch.tasks, begin))))
+    return TaskResults(items=await in_pieces(caller, batch.tasks, begin, show))
 
 
 def read_task(caller: Caller, task_id: str) -> entities.Task:

@@ -13,16 +13,10 @@ from redkey.services.outcome import Outcome, settled
 from redkey.services.place import Place
 from redkey.services.use_case import use_case
 from redkey.services.use_cases.new_key import new_key
+from redkey.services.use_cases.new_workspace import found_workspace
 from redkey.services.use_cases.ordered_workspaces import begin_ordered
 from redkey.services.use_cases.texts import keep
-from redkey.services.workspaces import (
-    begin_workspace,
-    check_visitor,
-    first_policy,
-    new_workspace_id,
-    setting_of,
-    topic_of,
-)
+from redkey.services.workspaces import Founding, first_policy, new_workspace_id, topic_of
 from redkey.services.workspaces import workspaces as all_workspaces
 from redkey.shapes import workspaces
 from redkey.shapes.fields import Page, PageQuery
@@ -70,28 +64,9 @@ async def create_workspace(caller: Caller, new: NewWorkspace) -> CreatedWorkspac
     key = new_key(caller, ("admin",))
     name = keep(caller, {"name": new.name})[1] if new.name is not None else None
     idem, body = caller.identity
-    # Before anything is created; the unit checks once more.
-    check_visitor(means.store, caller.actor)
-    workspace_id = new_workspace_id(means.ids, idem)
-    topic = await means.coordinator.create_topic(setting_of(workspace_id))
-    begun = await caller.act(
-        lambda unit: begin_workspace(
-            unit,
-            topic,
-            workspace_id,
-            means.ids,
-            means.signing,
-            caller.actor,
-            key,
-            name,
-            policy=first_policy(means.config),
-            idem=idem,
-            body=body,
-        ),
-        topic,
-    )
-    if not begun.repeated:
-        means.coordinator.announce(begun.topic, begun.records)
+    policy = first_policy(means.config)
+    founding = Founding(founder=caller.actor, key=key, name=name, policy=policy, idem=idem, body=body)
+    begun = await found_workspace(caller, founding)
     return CreatedWorkspace(
         workspace_id=begun.workspace_id,
         key_id=begun.key_id,

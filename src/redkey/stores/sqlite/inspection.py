@@ -24,6 +24,7 @@ from redkey.ledger.ports import Row
 from redkey.ledger.record import Record
 from redkey.ledger.tail import checkpoint_size
 from redkey.services.fsck.evidence import Body, Misplaced, Stored, Unreadable
+from redkey.stores.closing import Closing
 from redkey.stores.sql_files import read_statements
 from redkey.stores.sql_queries import BLOCK, WIRE_MARK, Parameters, digest_of
 from redkey.stores.sqlite import schema
@@ -46,7 +47,7 @@ _KEYS_SINCE = 2
 _NOT_WRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 
 
-class Inspection(Queries):
+class Inspection(Queries, Closing):
     """One moment of a data directory. Use it from one thread; close it when done.
 
     `still` says that no process writes to it, as with a backup: then SQLite creates no files beside it.
@@ -67,12 +68,6 @@ class Inspection(Queries):
 
     def close(self) -> None:
         self._connection.close()
-
-    def __enter__(self) -> Inspection:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def topic_number(self, topic: str) -> int | None:
         if topic not in self._numbers:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from redkey.stores.sqlite.schema import SQL
+
 # Entries of one generation; at most two are kept.
 GENERATION = 16_384
 
@@ -18,10 +23,16 @@ class Numbers:
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
 
-    def get(self, topic: str) -> int | None:
+    def find(self, topic: str, fetch: Callable[[str, tuple[str]], list[Any]]) -> int | None:
+        """Return the number of a topic, from the database if it is not known; None if there is no such topic."""
         number = self._young.get(topic)
-        if number is None and (number := self._old.get(topic)) is not None:
-            self.put(topic, number)
+        if number is None:
+            number = self._old.get(topic)
+            if number is None:
+                rows = fetch(SQL["topic_number"], (topic,))
+                number = rows[0][0] if rows else None
+            if number is not None:
+                self.put(topic, number)
         return number
 
     def put(self, topic: str, number: int) -> None:

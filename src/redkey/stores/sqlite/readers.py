@@ -14,6 +14,7 @@ from redkey.stores.sql_queries import Parameters
 from redkey.stores.sqlite.connection import connect
 from redkey.stores.sqlite.content_files import ContentFiles
 from redkey.stores.sqlite.failures import translated
+from redkey.stores.sqlite.numbers import Numbers
 from redkey.stores.sqlite.queries import Queries
 from redkey.stores.sqlite.schema import SQL
 
@@ -83,18 +84,14 @@ class Snapshot(Queries):
 
     def __init__(self, connection: sqlite3.Connection, files: ContentFiles) -> None:
         self._connection, self._files = connection, files
-        self._numbers: dict[str, int] = {}
+        self._numbers = Numbers()
 
     def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
         with translated():
             return self._connection.execute(sql, parameters).fetchall()
 
     def topic_number(self, topic: str) -> int | None:
-        number = self._numbers.get(topic)
-        if number is None:
-            for (number,) in self._fetch(SQL["topic_number"], (topic,)):
-                self._numbers[topic] = number
-        return number
+        return self._numbers.find(topic, self._fetch)
 
 
 class Watch:

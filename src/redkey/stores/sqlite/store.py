@@ -21,6 +21,7 @@ from redkey.ledger.ports import Clock
 from redkey.ledger.record import Record
 from redkey.ledger.tiles import TileTree
 from redkey.stores.clock import SystemClock
+from redkey.stores.closing import Closing
 from redkey.stores.disk import check_room
 from redkey.stores.durable import OneHolder, locked
 from redkey.stores.follow import Commits, Poller, follow
@@ -50,7 +51,7 @@ _ROOM_BYTES = 256 * 1024
 _CHECK_KEPT_SECONDS = 0.5
 
 
-class SqliteStore(Transactions[SqliteUnit], Queries):
+class SqliteStore(Transactions[SqliteUnit], Queries, Closing):
     """A sequenced store on one data directory. Use it from any thread of the process that opened it."""
 
     engine = f"SQLite {sqlite3.sqlite_version}"
@@ -120,12 +121,6 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
         self._readers.close()
         self._watch.close()
         self._writer.close()
-
-    def __enter__(self) -> SqliteStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # Writing.
 
@@ -270,11 +265,7 @@ class SqliteStore(Transactions[SqliteUnit], Queries):
         return self._writer.checkpoint_files
 
     def topic_number(self, topic: str) -> int | None:
-        number = self._numbers.get(topic)
-        if number is None:
-            for (number,) in self._fetch(SQL["topic_number"], (topic,)):
-                self._numbers.put(topic, number)
-        return number
+        return self._numbers.find(topic, self._fetch)
 
     def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
         self._check_usable()

@@ -199,11 +199,7 @@ class Writer(Queries):
         return number
 
     def topic_number(self, topic: str) -> int | None:
-        number = self._topics.get(topic)
-        if number is None:
-            for (number,) in self.fetch(SQL["topic_number"], (topic,)):
-                self._topics.put(topic, number)
-        return number
+        return self._topics.find(topic, self.fetch)
 
     def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
         if self._unit is not None:
