@@ -12,7 +12,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +133,20 @@ def test_the_asynchronous_client_gets_a_large_backlog(backlog: tuple[Running, st
 
 def read_slowly(line: list[str], environment: dict[str, str], pattern: bytes) -> list[int]:
     """Run a command, read 8 KB of its output at a time, and give the numbers of the backlog that it shows."""
-    with subprocess.Popen(line, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        found = numbers_shown(process.stdout.fileno(), pattern, COUNT)
-        process.terminate()
-    return found
+    with started(line, environment) as output:
+        return numbers_shown(output, pattern, COUNT)
+
+
+@contextmanager
+def started(line: list[str], environment: dict[str, str]) -> Iterator[int]:
+    """Run a command for the block; give the pipe that it writes to, as a number."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, env=environment, stdin=pipe, stdout=pipe, bufsize=0) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.fileno()
+        finally:
+            process.terminate()
 
 
 def numbers_shown(output: int, pattern: bytes, count: int) -> list[int]:
@@ -173,18 +182,15 @@ def test_tail_shows_everything_that_was_sent_while_its_terminal_read_nothing(hom
         session = running.session()
         with running.join(session, "ann") as ann, running.join(session, "bob"):
             line, environment = command(running.home, "tail", "--session", session, "-n", "1", "-f")
-            with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, bufsize=0) as process:
-                assert process.stdout is not None
-                output = process.stdout.fileno()
+            with started(line, environment) as output:
                 # It follows from the last record that it has shown.
-                assert b"agent.created bob" in process.stdout.readline()
+                assert b"agent.created bob" in os.read(output, 8192)
                 for number in range(count):
                     payload = {"text": f"{number} ".ljust(2_000, "x")}
                     ann.tell("message.send", "ann", session=session, dst="bob", payload=payload, ack={"mode": "none"})
                 ann.ask("agent.list", "ann", session=session)
                 until(lambda: any(one.paused for one in connections(running)))
                 assert numbers_shown(output, rb".* ann > bob \(user\): (\d+) ", count) == list(range(count))
-                process.terminate()
 
 
 def test_requests_wait_while_their_sender_does_not_read_and_are_answered_in_order(home: Path) -> None:

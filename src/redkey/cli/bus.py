@@ -199,10 +199,8 @@ def _answers(message: Message, question: Message) -> bool:
 
     Simple clients know no conversations, so each of their messages begins its own.
     """
-    if message.kind not in ("user", "reply"):
-        return False
-    alone = message.conversation_id == message.id
-    return message.conversation_id == question.conversation_id or (alone and message.src == question.dst)
+    alone = message.src == question.dst and message.conversation_id == message.id
+    return message.kind in ("user", "reply") and (alone or message.conversation_id == question.conversation_id)
 
 
 @command.command()
