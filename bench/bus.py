@@ -29,6 +29,8 @@ CONNECTIONS = 16
 ROUNDS = 2
 DEPTH = 4
 AGENTS = 100
+# The agents of a session that is listed.
+LISTED = 10
 SENDERS = 32
 SENDER_DEPTH = 16
 _START_SECONDS = 60.0
@@ -56,6 +58,7 @@ def _tell(found: dict[str, float]) -> None:
     print(f"  requests, {CONNECTIONS} connections with {DEPTH} under way each")
     row("  bare asyncio newline-JSON echo, the yardstick", echo)
     row("  the bus, agent.list", found["list"], beside=echo, share_aim=0.5)
+    row(f"  the bus, agent.list of {LISTED} agents", found["list_agents"], beside=echo)
     if "ping" in found:
         row("  Redis, PING", found["ping"], beside=echo)
     print(
@@ -73,7 +76,8 @@ def _tell(found: dict[str, float]) -> None:
 async def _measure(echo: Path, bus: Path, redis: Path | None, seconds: float, rounds: int) -> dict[str, float]:
     measures: dict[str, Callable[[], Any]] = {
         "echo": lambda: _requests(echo, _envelope("agent.list", "bench", session="none"), seconds),
-        "list": lambda: _listing(bus, seconds),
+        "list": lambda: _listing(bus, seconds, 0),
+        "list_agents": lambda: _listing(bus, seconds, LISTED),
         "durable": lambda: _durable(bus, seconds),
         "broadcast": lambda: _broadcast(echo, seconds),
         "fanout": lambda: _fanout(bus, seconds),
@@ -181,8 +185,15 @@ async def _join(bus: Path, session: str, name: str, heard: Callable[[Caller, byt
     return caller
 
 
-async def _listing(bus: Path, seconds: float) -> float:
-    return await _requests(bus, _envelope("agent.list", "bench", session=await _session(bus)), seconds)
+async def _listing(bus: Path, seconds: float, count: int) -> float:
+    """Answers per second that list a session of this many agents; an empty session is the cheapest answer there is."""
+    session = await _session(bus)
+    agents = [await _join(bus, session, f"agent-{number}", lambda caller, line: None) for number in range(count)]
+    rate = await _requests(bus, _envelope("agent.list", "bench", session=session), seconds)
+    for caller in agents:
+        caller.transport.close()
+    await _ask(bus, _envelope("session.close", "bench", session=session))
+    return rate
 
 
 class Confirming:

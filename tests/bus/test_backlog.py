@@ -10,16 +10,20 @@ import re
 import select
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from redkey.bus import AsyncBusClient, BusClient
+from redkey.bus.connection import BusConnection
 from redkey.bus.limits import BusLimits
 from tests.bus.test_http import Caller
 from tests.cli.test_bus_command import command
+from tests.harness.acts import until
 from tests.harness.bus_process import BusProcess
 from tests.harness.running_bus import Running
 from tests.harness.weave import Link
@@ -27,7 +31,9 @@ from tests.harness.weave import Link
 LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 COUNT = 10_000
 SMALLEST, LARGEST = 500, 200_000
-READERS = ("raw", "blocking", "awaited", "chat")
+# asyncio reads at most this much at once.
+ONE_READ = 256 * 1024
+READERS = ("raw", "blocking", "awaited", "chat", "model")
 
 
 def sizes() -> list[int]:
@@ -42,7 +48,8 @@ def fill(link: Link, session: str) -> None:
     """Send the backlog to every agent that is away, with some requests under way at once."""
     keys: list[str] = []
     for number, size in enumerate(sizes()):
-        payload = {"text": f"{number} ".ljust(size, "x")}
+        # Replies are shown by a chat with a model too, and are not given to the model.
+        payload = {"text": f"{number} ".ljust(size, "x"), "codex": {"kind": "reply"}}
         keys.append(link.tell("message.send", "ann", session=session, topic="agents", payload=payload))
         if len(keys) > 50:
             link.answer(keys.pop(0))
@@ -126,18 +133,32 @@ def test_the_asynchronous_client_gets_a_large_backlog(backlog: tuple[Running, st
 
 def read_slowly(line: list[str], environment: dict[str, str], pattern: bytes) -> list[int]:
     """Run a command, read 8 KB of its output at a time, and give the numbers of the backlog that it shows."""
+    with started(line, environment) as output:
+        return numbers_shown(output, pattern, COUNT)
+
+
+@contextmanager
+def started(line: list[str], environment: dict[str, str]) -> Iterator[int]:
+    """Run a command for the block; give the pipe that it writes to, as a number."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, env=environment, stdin=pipe, stdout=pipe, bufsize=0) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.fileno()
+        finally:
+            process.terminate()
+
+
+def numbers_shown(output: int, pattern: bytes, count: int) -> list[int]:
     found: list[int] = []
-    with subprocess.Popen(line, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        output, rest = process.stdout.fileno(), b""
-        while len(found) < COUNT:
-            ready, _, _ = select.select([output], [], [], 60)
-            data = os.read(output, 8192) if ready else b""
-            assert data, f"nothing came after {len(found)} messages"
-            *lines, rest = (rest + data).split(b"\n")
-            shown = (re.match(pattern, one[:200]) for one in lines)
-            found += [int(match[1]) for match in shown if match is not None]
-        process.terminate()
+    rest = b""
+    while len(found) < count:
+        ready, _, _ = select.select([output], [], [], 60)
+        data = os.read(output, 8192) if ready else b""
+        assert data, f"nothing came after {len(found)} messages"
+        *lines, rest = (rest + data).split(b"\n")
+        shown = (re.match(pattern, one[:200]) for one in lines)
+        found += [int(match[1]) for match in shown if match is not None]
     return found
 
 
@@ -145,6 +166,31 @@ def test_chat_shows_a_large_backlog_to_a_terminal_that_reads_little_at_a_time(ba
     running, session = backlog
     line, environment = command(running.home, "chat", "--session", session, "--as", "chat")
     assert read_slowly(line, environment, rb"ann: (\d+) ") == list(range(COUNT))
+
+
+def test_a_chat_with_a_model_shows_a_large_backlog_to_a_terminal_that_reads_little_at_a_time(
+    backlog: tuple[Running, str],
+) -> None:
+    running, session = backlog
+    line, environment = command(running.home, "chat", "--session", session, "--as", "model", "--model", "false")
+    assert read_slowly(line, environment, rb"ann: (\d+) ") == list(range(COUNT))
+
+
+def test_tail_shows_everything_that_was_sent_while_its_terminal_read_nothing(home: Path) -> None:
+    count = COUNT if LONG else 1_000
+    with Running(home, BusLimits(output_bytes=16 * 1024, stalled_seconds=20.0)) as running:
+        session = running.session()
+        with running.join(session, "ann") as ann, running.join(session, "bob"):
+            line, environment = command(running.home, "tail", "--session", session, "-n", "1", "-f")
+            with started(line, environment) as output:
+                # It follows from the last record that it has shown.
+                assert b"agent.created bob" in os.read(output, 8192)
+                for number in range(count):
+                    payload = {"text": f"{number} ".ljust(2_000, "x")}
+                    ann.tell("message.send", "ann", session=session, dst="bob", payload=payload, ack={"mode": "none"})
+                ann.ask("agent.list", "ann", session=session)
+                until(lambda: any(one.paused for one in connections(running)))
+                assert numbers_shown(output, rb".* ann > bob \(user\): (\d+) ", count) == list(range(count))
 
 
 def test_requests_wait_while_their_sender_does_not_read_and_are_answered_in_order(home: Path) -> None:
@@ -167,6 +213,15 @@ def test_requests_wait_while_their_sender_does_not_read_and_are_answered_in_orde
             assert answered == [*keys[:50], None, *keys[50:]]
 
 
+def connections(running: Running) -> list[BusConnection]:
+    return running.inside(lambda: list(running.home_bus.uds._connections))
+
+
+def memory_of(connection: BusConnection) -> tuple[int, int]:
+    """The bytes that a connection keeps of requests, and of what it sends."""
+    return connection._deferred_bytes, connection._transport.get_write_buffer_size()
+
+
 def test_what_waits_for_a_sender_that_never_reads_is_bounded(home: Path) -> None:
     limits = BusLimits(output_bytes=4096, input_bytes=64 * 1024, stalled_seconds=2.0)
     with Running(home, limits) as running:
@@ -176,12 +231,21 @@ def test_what_waits_for_a_sender_that_never_reads_is_bounded(home: Path) -> None
                 ann.ask("message.send", "ann", session=session, dst="bob", payload={"text": "x" * 100_000})
             line = b'{"v":0,"type":"agent.list","id":"l","ts":"t","src":"bob","session":"%s"}\n' % session.encode()
 
-            def ask_for_ever() -> None:
-                while True:
-                    bob.raw(line * 100)
+            def ask_until_cut() -> None:
+                with suppress(OSError):
+                    while True:
+                        bob.raw(line * 100)
 
-            with pytest.raises((OSError, EOFError)):
-                ask_for_ever()
+            (connection,) = [one for one in connections(running) if (session, "bob") in one.agents]
+            kept: list[tuple[int, int]] = []
+            asking = threading.Thread(target=ask_until_cut)
+            asking.start()
+            while asking.is_alive():
+                kept.append(running.inside(lambda: memory_of(connection)))
+            asking.join()
+            requests, messages = (max(sizes) for sizes in zip(*kept, strict=True))
+            assert limits.input_bytes < requests <= limits.input_bytes + ONE_READ
+            assert limits.output_bytes < messages <= limits.output_bytes + 2 * 100_000
             # The others go on, and the backlog stays for the next connection.
             ann.ask("agent.list", "ann", session=session)
         with running.join(session, "bob") as back:

@@ -18,9 +18,11 @@ import pytest
 
 from redkey.bus import BusClient
 from redkey.bus.commands import COMMANDS, FIELDS
+from redkey.bus.envelope import Envelope
 from tests.bus.test_http import Caller
 from tests.harness.bus_process import BusProcess
 from tests.harness.ports import lasting_port
+from tests.harness.running_bus import Running
 from tests.harness.weave import Link, Refused
 from tools.reference.bus_faces import NEWER, differences
 
@@ -39,7 +41,7 @@ def bare(value: Any) -> Any:
 class Socket:
     """Operations on the socket."""
 
-    def __init__(self, bus: BusProcess) -> None:
+    def __init__(self, bus: BusProcess | Running) -> None:
         self._bus = bus
         self._links: dict[str, Link] = {"user": bus.link()}
 
@@ -303,6 +305,43 @@ def test_both_faces_give_the_same(tmp_path: Path) -> None:
 def test_both_faces_take_the_same_fields() -> None:
     assert differences() == {}
     assert FIELDS.keys() == {name for name in COMMANDS if not name.startswith(NEWER)}
+
+
+class Watched(dict[str, Any]):
+    """The fields of a payload, which notes the names that are looked up."""
+
+    def __init__(self, fields: dict[str, Any], names: set[str]) -> None:
+        super().__init__(fields)
+        self._names = names
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._names.add(name)
+        return super().get(name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        self._names.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self._names.add(str(name))
+        return super().__contains__(name)
+
+
+def test_each_command_reads_the_fields_of_the_table_and_no_other(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table of fields is written by hand, and the comparison of the faces relies on it."""
+    read: dict[str, set[str]] = {}
+    original = Envelope.fields
+
+    def fields(request: Envelope) -> dict[str, Any]:
+        return Watched(original(request), read.setdefault(request.type, set()))
+
+    monkeypatch.setattr(Envelope, "fields", fields)
+    play(Socket(running))
+    # The payload of a message is passed on as it is, and an ack is read without the others.
+    named = {name: set(names) for name, names in FIELDS.items() if name not in ("message.send", "message.ack")}
+    assert {name: read.get(name, set()) for name in named} == named
 
 
 def test_a_difference_between_the_faces_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.harness.bus_process import BusProcess
+from tests.harness.served_bus import ServedBus
 from tests.harness.weave import Refused
 
 Reply = tuple[int, Any]
@@ -22,7 +23,7 @@ Reply = tuple[int, Any]
 class Caller:
     """A caller with the token."""
 
-    def __init__(self, bus: BusProcess) -> None:
+    def __init__(self, bus: BusProcess | ServedBus) -> None:
         self._address, self._token = urlsplit(bus.url).netloc, bus.token
 
     def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -186,6 +190,17 @@ def test_the_socket_of_the_data_directory_serves_the_first_workspace(server: Ser
     with Link(server.data / "bus" / "coord.sock") as link:
         made = link.ask("session.create", "codex-cli", payload={"name": "local"})["session"]
     assert made in [one["id"] for one in admin.get("/api/sessions").json]
+
+
+def test_the_command_finds_the_bus_of_the_server_in_its_directory(
+    server: Server, admin: Client, tmp_path: Path
+) -> None:
+    (tmp_path / ".redkey").symlink_to(server.data)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("REDKEY_", "WEAVE_"))}
+    command = [sys.executable, "-m", "redkey", "bus", "sessions", "--create", "found", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["id"] in [one["id"] for one in admin.get("/api/sessions").json]
 
 
 def test_an_agent_that_was_away_gets_the_messages_of_the_bridge_in_small_pages(

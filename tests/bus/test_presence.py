@@ -13,8 +13,10 @@ import pytest
 from redkey.bus import BusClient
 from redkey.bus.limits import BusLimits
 from tests.bus.test_http import Caller
+from tests.harness.acts import until
 from tests.harness.bus_process import BusProcess
 from tests.harness.running_bus import Running
+from tests.harness.served_bus import served_bus
 from tests.harness.weave import Link, Refused
 
 
@@ -150,6 +152,44 @@ def test_a_message_to_all_agents_does_not_wait_for_dead_ones(home: Path) -> None
             ann.ask("message.send", "ann", session=session, dst="dead", payload="yours")
         with running.join(session, "dead") as back:
             assert back.receive("dead")["payload"] == "yours"
+
+
+def shown_online(ask: Caller, path: str) -> dict[str, bool]:
+    return {one["id"]: one["online"] for one in ask("GET", f"{path}/agents")[1]}
+
+
+def test_agents_by_http_that_stay_away_are_removed_unless_messages_wait_for_them(home: Path) -> None:
+    with served_bus(home, BusLimits(asking_seconds=0.05, away_days=-1)) as bus:
+        ask = Caller(bus)
+        path = f"/sessions/{ask('POST', '/sessions', {})[1]['id']}"
+        for agent in ("empty", "waiting"):
+            ask("POST", f"{path}/agents", {"id": agent})
+            ask("GET", f"{path}/agents/{agent}/messages")
+        until(lambda: shown_online(ask, path) == {"empty": False, "waiting": False})
+        assert ask("POST", f"{path}/messages", {"text": "words", "agent_ids": ["waiting"]})[0] == 202
+        bus.forget_old()
+        assert list(shown_online(ask, path)) == ["waiting"]
+        gone = ask("GET", f"{path}/events?limit=1")[1][0]["payload"]["envelope"]
+        assert (gone["type"], gone["src"]) == ("agent.deleted", "bus")
+        assert gone["payload"] == {"id": "empty", "ok": True, "reason": "away"}
+        assert [one["text"] for one in ask("GET", f"{path}/agents/waiting/messages")[1]] == ["words"]
+
+
+def test_a_message_to_all_agents_by_http_does_not_wait_for_dead_ones(home: Path) -> None:
+    with served_bus(home, BusLimits(asking_seconds=0.05)) as bus:
+        ask = Caller(bus)
+        path = f"/sessions/{ask('POST', '/sessions', {})[1]['id']}"
+        for agent in ("web", "dead"):
+            ask("POST", f"{path}/agents", {"id": agent})
+        ask("GET", f"{path}/agents/dead/messages")
+        until(lambda: not shown_online(ask, path)["dead"])
+    with served_bus(home, BusLimits(broadcast_seconds=-1)) as bus:
+        ask = Caller(bus)
+        ask("GET", f"{path}/agents/web/messages")
+        assert ask("POST", f"{path}/messages", {"text": "all", "to": "agents"})[0] == 202
+        assert ask("POST", f"{path}/messages", {"text": "yours", "agent_ids": ["dead"]})[0] == 202
+        assert [one["text"] for one in ask("GET", f"{path}/agents/web/messages")[1]] == ["all"]
+        assert [one["text"] for one in ask("GET", f"{path}/agents/dead/messages")[1]] == ["yours"]
 
 
 def test_a_sender_sees_the_deliveries_of_its_message(home: Path) -> None:

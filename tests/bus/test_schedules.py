@@ -21,7 +21,7 @@ from redkey.bus.envelope import ALL_AGENTS, VERSION, Ack, Envelope
 from redkey.bus.limits import BusLimits
 from redkey.bus.log import BusLog
 from redkey.bus.mailbox import OutgoingMessage
-from redkey.bus.model import SessionState
+from redkey.bus.model import SessionRecord, SessionState
 from redkey.bus.routing import router
 from redkey.errors import BusRefused
 
@@ -42,7 +42,7 @@ class Wire:
     def write(self, line: bytes) -> None:
         self.lines.append(line)
 
-    def tell(self, line: bytes) -> None: ...
+    def tell(self, record: SessionRecord, agent_id: str) -> None: ...
 
     def part(self, session: SessionState) -> None: ...
 

@@ -1,4 +1,8 @@
-"""Weave v1 beside v0: recorded frames of v1 clients are replayed, and every reply is compared with what they expect."""
+"""Weave v1 beside v0: frames written from the protocol are replayed between the bus and a strict model of its clients.
+
+In `weave_v1`, a step sends a line or expects one; `hears` is what the model of the client makes of it. What no step
+expects must not be heard by anybody.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from redkey.bus.runtime.conduct import TURNS
+from redkey.bus.runtime.weave1_fields import CARRIED
 from redkey.bus.weave1 import read_actions
 from redkey.errors import BusRefused
 from tests.bus.test_http import Caller
 from tests.harness.bus_process import BusProcess
 from tests.harness.running_bus import Running
-from tests.harness.weave import Link
+from tests.harness.weave import Link, Refused
+from tests.harness.weave1 import Receiver
 
 FRAMES = sorted(Path(__file__).with_name("weave_v1").glob("*.jsonl"))
 
@@ -40,35 +47,76 @@ def fits(wanted: Any, found: Any, known: dict[str, str]) -> bool:
     return bool(wanted == found)
 
 
-def heard(link: Link, wanted: dict[str, Any], known: dict[str, str]) -> dict[str, Any]:
-    """The next line that answers the same request as the expected one, or has its type."""
-    while True:
-        line = link.line()
-        if line.get("corr") == wanted["corr"] if "corr" in wanted else line["type"] == wanted["type"]:
-            return line
+class Seat:
+    """One connection of a replay. A client of v1 takes every line as the model does, and confirms like it."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.receiver: Receiver | None = None
+        # Lines that no step has expected yet, and what the client hears of them.
+        self.lines: list[tuple[dict[str, Any], list[Any]]] = []
+
+    def send(self, frame: dict[str, Any]) -> None:
+        if frame["v"] and self.receiver is None:
+            self.receiver = Receiver()
+        if self.receiver is not None:
+            self.receiver.sends(frame)
+        self.link.raw(json.dumps(frame).encode() + b"\n")
+
+    def expect(self, wanted: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+        """The next line that answers the same request as the expected one, or has its type."""
+        name = "corr" if "corr" in wanted else "type"
+        while True:
+            for place, (line, _) in enumerate(self.lines):
+                if line.get(name) == wanted[name] and (name == "corr" or "status" not in line):
+                    return self.lines.pop(place)
+            self.lines.append(self._read())
+
+    def unexpected(self) -> list[dict[str, Any]]:
+        """What this client hears and no step has expected, once everything under way has arrived."""
+        self.send({"v": int(self.receiver is not None), "type": "session.list", "id": "last", "ts": "t", "src": "x"})
+        self.expect({"corr": "last"})
+        if self.receiver is not None:
+            return [line for line, words in self.lines if words]
+        return [line for line, _ in self.lines if line["type"] in CARRIED or ("payload" in line and "dst" in line)]
+
+    def _read(self) -> tuple[dict[str, Any], list[Any]]:
+        line = self.link.line()
+        if self.receiver is None:
+            return line, []
+        words, confirmation = self.receiver.takes(line)
+        if confirmation is not None:
+            self.link.raw(json.dumps(confirmation).encode() + b"\n")
+        return line, words
 
 
 @pytest.mark.parametrize("path", FRAMES, ids=[path.stem for path in FRAMES])
-def test_recorded_frames_are_answered(running: Running, path: Path) -> None:
+def test_frames_of_the_protocol_are_answered_and_heard_by_a_strict_client(running: Running, path: Path) -> None:
     known: dict[str, str] = {}
-    links: dict[str, Link] = {}
+    seats: dict[str, Seat] = {}
     try:
         for number, text in enumerate(path.read_text().splitlines(), start=1):
             step = json.loads(text)
-            link = links.get(step["link"]) or links.setdefault(step["link"], running.link())
+            seat = seats.get(step["link"]) or seats.setdefault(step["link"], Seat(running.link()))
             if "send" in step:
-                link.raw(json.dumps(filled(step["send"], known)).encode() + b"\n")
+                seat.send(filled(step["send"], known))
                 continue
-            found = heard(link, step["expect"], known)
-            assert fits(step["expect"], found, known), f"{path.name}:{number}: {json.dumps(found, indent=1)}"
+            line, words = seat.expect(step["expect"])
+            where = f"{path.name}:{number}: "
+            assert fits(step["expect"], line, known), where + json.dumps(line, indent=1)
+            if "hears" in step:
+                assert fits(step["hears"], words, known), where + json.dumps(words, indent=1)
+            elif seat.receiver is not None:
+                assert bool(words) == ("corr" not in step["expect"]), where + f"{words} of {line}"
+        assert {name: found for name, seat in seats.items() if (found := seat.unexpected())} == {}
     finally:
-        for link in links.values():
-            link.close()
+        for seat in seats.values():
+            seat.link.close()
 
 
-def test_frames_of_every_type_are_recorded() -> None:
+def test_there_are_frames_of_every_type() -> None:
     text = "".join(path.read_text() for path in FRAMES)
-    for kind in ("action.submit", "action.result", "task.updated", "task.done", "relay.submit", "relay.done"):
+    for kind in (*CARRIED, "relay.submit"):
         assert f'"{kind}"' in text
 
 
@@ -105,6 +153,23 @@ def test_a_guarded_session_applies_its_rules_to_actions(home: Path) -> None:
             assert submit(ann, "ann", "g1", context_id="c", owner_id="ann") == []
             (failure,) = submit(bob, "bob", "g2", context_id="c", owner_id="bob")
             assert failure["code"] == "not_owner"
+
+            def ask(link: Link, kind: str, src: str, payload: Any, **fields: str) -> Any:
+                return link.ask(kind, src, v=1, session=session, payload=payload, **fields)
+
+            foreign = {"text": "stop", "context_id": "c", "owner_id": "ann"}
+            for kind in ("message.send", "message.created"):
+                with pytest.raises(Refused, match="not_owner"):
+                    ask(bob, kind, "bob", foreign, dst="cid")
+                ask(bob, kind, "bob", {**foreign, "kind": "reply"}, dst="cid")
+            # Results and the end of a relay inform; they begin no conversation and are never refused.
+            for number in range(TURNS + 2):
+                result = {"group_id": "g1", "action_id": str(number), "action_index": 0, "status": "completed"}
+                ask(bob, "action.result", "bob", result, dst="ann")
+                ask(ann, "task.updated", "ann", {"task_id": str(number), "status": "running"}, dst="bob")
+            ask(ann, "relay.submit", "ann", {"relay_id": "r", "done": {"summary": "shipped"}})
+            ended = ann.take("relay.done")
+            assert (ended["src"], ended["dst"], ended["payload"]["summary"]) == ("bus", "ann", "shipped")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,23 @@ def test_a_message_is_sent_and_an_answer_waited_for(running: Running) -> None:
     until(lambda: run(running, "agents").split() == ["worker", "Worker", "away"])
 
 
+def test_only_an_answer_ends_the_wait(running: Running) -> None:
+    session = running.session()
+    with running.join(session, "worker") as worker:
+        line, environment = command(running.home, "send", "worker", "--wait", "60", "and?")
+        with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, text=True) as waiting:
+            asked = worker.receive("worker")
+            for text, codex in (
+                ("the build began", {**asked["payload"]["codex"], "kind": "system"}),
+                ("of something else", {"conversation_id": "other", "conversation_owner": "worker"}),
+                # A simple client knows no conversations.
+                ("yes", {}),
+            ):
+                payload = {"text": text, "codex": codex}
+                worker.ask("message.send", "worker", session=session, dst=asked["src"], payload=payload)
+            assert waiting.communicate(timeout=60)[0] == "yes\n"
+
+
 def test_a_destination_is_a_name_in_any_case_and_all_means_all_other_agents(running: Running) -> None:
     session = running.session()
     with running.join(session, "w-1", "Worker") as worker:

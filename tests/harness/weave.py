@@ -53,7 +53,7 @@ class Link:
         """Send a request without waiting; return its id."""
         key = fields.pop("id", None) or str(uuid.uuid4())
         moment = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-        envelope = {"v": 0, "type": kind, "id": key, "ts": moment, "src": src, **fields}
+        envelope = {"v": fields.pop("v", 0), "type": kind, "id": key, "ts": moment, "src": src, **fields}
         self.raw(json.dumps(envelope, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
         return str(key)
 

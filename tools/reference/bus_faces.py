@@ -23,6 +23,11 @@ other, takes the same, and gives the same.
 _REST = """
 `GET /api/health` and the routes under `/ledger` and `/record` belong to the server that hosts the face: a socket that
 takes connections answers, and the ledger is reached with an API key.
+
+Two things are outside this table. The commands of Weave v1 (`action.submit`, `action.result`, `message.created`,
+`task.updated`, `task.done`, `relay.submit`) are a dialect of the socket: an agent by HTTP reads what they send as
+messages, and cannot submit actions or relays. Presence follows the connection on the socket, and the requests of an
+agent by HTTP, so `online` and its events differ with the way an agent comes, not with the face that is asked.
 """
 # Commands of Weave v1, which is the socket's own dialect.
 NEWER = ("action.", "relay.", "task.", "message.created")

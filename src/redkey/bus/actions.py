@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from redkey.bus.connection import BusConnection
-from redkey.bus.envelope import Ack, Envelope
+from redkey.bus.envelope import BUS, Ack, Envelope
 from redkey.bus.model import SessionState
-from redkey.bus.weave1 import VERSION_1, Action, derived, read_actions
+from redkey.bus.weave1 import VERSION_1, Action, derived, read_actions, with_sender_name
 from redkey.errors import BusRefused
 
 # Find the session of a command and check its sender; `commands` supplies this.
@@ -50,6 +50,7 @@ class Weave1:
                 code="payload_invalid",
                 pointer="/payload",
             )
+        request = with_sender_name(session, request)
         if request.dst is None and request.topic is None:
             connection.bus.announce(session, request, connection.done(request), actor=connection)
             return
@@ -104,17 +105,27 @@ class Weave1:
     ) -> None:
         summary = _text(done, "summary") if isinstance(done, dict) else None
         payload = {"relay_id": relay, **({"summary": summary} if summary else {})}
-        ended = msgspec.structs.replace(request, type="relay.done", payload=payload)
+        # Only this message ends the relay for its owner, so it is delivered like every message to one agent.
+        ended = Envelope(
+            v=VERSION_1,
+            type="relay.done",
+            id=derived(session.id, relay, request.id, "done"),
+            ts=connection.bus.now(),
+            src=BUS,
+            dst=request.src,
+            payload=payload,
+            ack=_ONCE,
+        )
         accepted = msgspec.structs.replace(request, type="relay.accepted")
         answer = {**payload, "status": "completed", "action_count": 0, "target_count": 0, "failures": [], "targets": {}}
-        connection.bus.announce(session, ended, connection.done(accepted, answer))
+        connection.bus.send(session.key, ended, connection.done(accepted, answer))
 
     def _send(
         self, connection: BusConnection, session: SessionState, request: Envelope, dst: str, key: str, payload: Fields
     ) -> Fields | None:
         """Send the actions for one agent; return the failure if the bus refuses them."""
         envelope = msgspec.structs.replace(
-            request,
+            with_sender_name(session, request),
             v=VERSION_1,
             type="action.submit",
             id=key,
@@ -159,8 +170,11 @@ def _complete(action: Action, dst: str, group: str) -> dict[str, Any]:
 
 
 def _summary(action: dict[str, Any]) -> dict[str, Any]:
-    names = ("action_id", "action_index", "type", "plan_step_id", "expects_reply", "command")
-    return {name: action[name] for name in names if name in action}
+    step = action.get("plan_step_id") or action.get("step_id")
+    # Clients of different dates require one name or the other.
+    steps = {"plan_step_id": step, "step_id": step} if step is not None else {}
+    names = ("action_id", "action_index", "type", "expects_reply", "reply_policy", "command")
+    return {**{name: action[name] for name in names if name in action}, **steps}
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:

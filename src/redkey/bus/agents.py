@@ -131,7 +131,7 @@ class AgentOperations(BusCore):
             done(refused)
             if refused is None and member is not None and member is not actor:
                 # Another caller removed the agent: this is the last event that it gets.
-                member.tell(decided.posted[0].record.envelope + b"\n")
+                member.tell(decided.posted[0].record, agent_id)
 
         self._commit(decided, durable, actor=actor)
 

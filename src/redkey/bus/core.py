@@ -36,8 +36,8 @@ Also = Callable[[Decided], Write] | None
 class AgentConnection(Outlet, Protocol):
     """A connection that agents are bound to."""
 
-    def tell(self, line: bytes) -> None:
-        """Send an event of a session; a slow reader is sent the number of missed events later."""
+    def tell(self, record: SessionRecord, agent_id: str) -> None:
+        """Send an event to an agent of the session; a slow reader is sent the number of missed events later."""
         ...
 
     def part(self, session: SessionState) -> None:
@@ -155,12 +155,13 @@ class BusCore:
         if posted.receivers:
             self._deliveries.arrive(posted.receivers, record)
         if record.type != MESSAGE and not posted.receivers:
-            line = record.envelope + b"\n"
-            present = (self._members.get((session.key, key)) for key in session.agents)
-            for member in {
-                id(member): member for member in present if member is not None and member is not actor
-            }.values():
-                member.tell(line)
+            heard: set[int] = set()
+            for key in session.agents:
+                member = self._members.get((session.key, key))
+                # Several agents may share a connection, which gets the event once.
+                if member is not None and member is not actor and id(member) not in heard:
+                    heard.add(id(member))
+                    member.tell(record, key)
         if record.type.startswith("session."):
             for watcher in tuple(self.watchers):
                 watcher.wake()

@@ -83,6 +83,7 @@ def read_message(envelope: Envelope) -> Message:
     """Read the message of an envelope."""
     return message_of(
         {
+            "v": envelope.v,
             "type": envelope.type,
             "id": envelope.id,
             "session": envelope.session,
@@ -91,5 +92,6 @@ def read_message(envelope: Envelope) -> Message:
             "topic": envelope.topic,
             "ts": envelope.ts,
             "payload": envelope.payload,
+            "meta": envelope.meta,
         }
     )

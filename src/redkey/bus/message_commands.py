@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from redkey.bus.command_fields import (
     check_speaker,
     check_stream,
@@ -20,10 +18,9 @@ from redkey.bus.connection import BusConnection
 from redkey.bus.envelope import USER, Envelope
 from redkey.bus.model import SessionRecord
 from redkey.bus.polls import Poll
-from redkey.bus.runtime.events import META
-from redkey.bus.runtime.weave1_fields import codex_of
 from redkey.bus.streams import RecordStream
 from redkey.bus.views import show_mail, show_message
+from redkey.bus.weave1 import with_sender_name
 from redkey.errors import BusRefused
 
 _HISTORY = 500
@@ -34,12 +31,8 @@ def message_send(connection: BusConnection, request: Envelope) -> None:
     """Send a message to an agent, to all agents or to the leads."""
     session = open_session_of(connection, request)
     check_speaker(connection, session, request.src)
-    if request.v and isinstance(request.payload, dict) and META not in request.payload:
-        # Agents of v0 expect the fields of the runtime under their v0 names.
-        codex = codex_of(request.payload, request.meta)
-        request = msgspec.structs.replace(
-            request, payload={**request.payload, META: codex} if codex else request.payload
-        )
+    if request.v:
+        request = with_sender_name(session, request)
     connection.bus.send(session.key, request, connection.done(request, {"message_id": request.id}))
 
 

@@ -39,7 +39,7 @@ class MessageOperations(AgentOperations):
     ) -> None:
         """Record an event of an agent for all connected agents."""
         payload = envelope.payload if isinstance(envelope.payload, dict) else {}
-        decided = self._state.note(session, self.now(), envelope.type, envelope.src, payload)
+        decided = self._state.note(session, self.now(), envelope.type, envelope.src, payload, envelope.meta)
         self._commit(decided, done, actor=actor)
 
     def own(self, session: SessionState, conversation_id: str, agent_id: str) -> None:

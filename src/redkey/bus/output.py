@@ -9,8 +9,8 @@ import msgspec
 
 from redkey.bus.envelope import BUS, Envelope, EnvelopeFault, fault_of
 from redkey.bus.mailbox import OutgoingMessage
-from redkey.bus.model import MESSAGE
-from redkey.bus.weave1 import as_v1, for_v0, for_v1
+from redkey.bus.model import MESSAGE, SessionRecord
+from redkey.bus.weave1 import event_for_v1, for_v0, for_v1
 from redkey.errors import BusRefused
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ class ConnectionOutput(asyncio.Protocol):
         else:
             self.write(message.line)
 
-    def tell(self, line: bytes) -> None:
-        """Send an event of a session, or count it as missed while the reader is slow."""
+    def tell(self, record: SessionRecord, agent_id: str) -> None:
+        """Send an event of a session to an agent, or count it as missed while the reader is slow."""
         if self.paused:
             self._missed += 1
         else:
-            self.write(as_v1(line) if self.version else line)
+            self.write(event_for_v1(record, agent_id) if self.version else record.envelope + b"\n")
 
     def report_missed(self) -> None:
         """Send how many live events were missed, if any."""

@@ -9,6 +9,7 @@ from redkey.bus.home_bus import HomeBus
 from redkey.bus.http.face import HttpFace
 from redkey.bus.http.origin import KnownHosts
 from redkey.bus.http.token import TokenGate, open_token
+from redkey.bus.limits import BusLimits
 from redkey.bus.runtime.relay import RelayPolicy
 from redkey.http.exchange import Exchange
 
@@ -17,9 +18,14 @@ class StandaloneBus:
     """A bus without a RedKey server around it, with both faces."""
 
     def __init__(
-        self, home: Path, on_fatal: Callable[[BaseException], None], *, policy: RelayPolicy | None = None
+        self,
+        home: Path,
+        on_fatal: Callable[[BaseException], None],
+        *,
+        limits: BusLimits | None = None,
+        policy: RelayPolicy | None = None,
     ) -> None:
-        self.home_bus = HomeBus(home, on_fatal, policy=policy)
+        self.home_bus = HomeBus(home, on_fatal, limits=limits, policy=policy)
         self._gate = TokenGate(open_token(home))
         self._face: HttpFace | None = None
 

@@ -30,6 +30,7 @@ from redkey.bus.model import (
 )
 from redkey.errors import BusRefused
 
+Fields = dict[str, Any]
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 
 
@@ -73,9 +74,7 @@ class State:
         if session_id is None:
             session_id = self._ids()
         elif not _SESSION_ID.fullmatch(session_id):
-            message = (
-                "a session id has 1 to 64 letters, digits, dots, dashes or underscores, and does not begin with a dot"
-            )
+            message = "a session id has 1 to 64 letters, digits, dots, dashes or underscores, and begins with no dot"
             raise BusRefused(message, code="session_id_invalid", pointer="/id")
         self._session_numbers += 1
         key = key_of(session_id, workspace)
@@ -234,10 +233,10 @@ class State:
         """The row of a conversation's owner."""
         return "put_conversation", (session.number, conversation_id, owner, now)
 
-    def note(self, session: SessionState, now: str, event: str, src: str, payload: dict[str, Any]) -> Decided:
+    def note(self, session: SessionState, now: str, event: str, src: str, payload: Fields, meta: Any = None) -> Decided:
         """Record an event of the bus or of an agent."""
         decided = Decided(session)
-        self._event(decided, now, event, src, payload)
+        self._event(decided, now, event, src, payload, meta)
         return decided
 
     def _receivers(self, session: SessionState, envelope: Envelope, since: str) -> tuple[AgentState, ...]:
@@ -279,9 +278,9 @@ class State:
         row = (agent.number, decided.session.number, agent.id, agent.name, agent.lead, agent.status, agent.place)
         decided.writes.append(("put_agent", (*row, agent.online, agent.seen_at)))
 
-    def _event(self, decided: Decided, now: str, event: str, src: str, payload: dict[str, Any]) -> None:
-        session = decided.session
-        envelope = Envelope(v=VERSION, type=event, id=self._ids(), ts=now, src=src, session=session.id, payload=payload)
+    def _event(self, decided: Decided, now: str, event: str, src: str, payload: Fields, meta: Any = None) -> None:
+        about = {"session": decided.session.id, "payload": payload, "meta": meta}
+        envelope = Envelope(v=VERSION, type=event, id=self._ids(), ts=now, src=src, **about)
         self._post(decided, now, envelope, ())
 
     def _post(self, decided: Decided, now: str, envelope: Envelope, receivers: tuple[AgentState, ...]) -> None:

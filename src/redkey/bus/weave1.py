@@ -13,20 +13,18 @@ from typing import Any
 import msgspec
 import orjson
 
+from redkey.bus.envelope import Envelope
 from redkey.bus.mailbox import OutgoingMessage
-from redkey.bus.model import MESSAGE
-from redkey.bus.runtime.events import META, text_of
-from redkey.bus.runtime.weave1_fields import NAMES, action_text, codex_of, context_of, given
+from redkey.bus.model import MESSAGE, SessionRecord, SessionState
+from redkey.bus.runtime.events import META, payload_of_v0, text_of
+from redkey.bus.runtime.weave1_fields import CARRIED, NAMES, add_sender_name, given
 from redkey.errors import BusRefused
 
 VERSION_1 = 1
-# The types that v1 agents send to each other besides `message.send`.
-CARRIED = frozenset({"action.submit", "action.result", "message.created", "task.updated", "task.done", "relay.done"})
 COMMANDS_OF_CONTROL = ("new", "compact", "interrupt", "review")
 _IDS = uuid.UUID("c1d5e8a2-4f6b-4d4e-9b51-2a7d0e9c6f33")
-
-# The fields of results and task events that a v0 agent gets as text.
-_SHOWN_FIELDS = ("action_id", "task_id", "relay_id", "status", "detail", "summary")
+# The fields of an envelope that a v0 agent gets besides version, type and payload.
+_V0_FIELDS = ("id", "ts", "src", "dst", "topic", "session", "corr", "ack")
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -69,41 +67,55 @@ def read_actions(value: Any) -> list[Action]:
 
 
 def for_v1(message: OutgoingMessage) -> bytes:
-    """Give a message as v1: the fields of `codex` also under their v1 names."""
-    if message.type != MESSAGE:
-        return as_v1(message.line)
+    """Give a message as v1: without `corr`, and the fields of `codex` also under their v1 names.
+
+    A v1 client would take a line with the `corr` of one of its requests for the answer, and confirms a message by its
+    `corr` if it has one.
+    """
     envelope = orjson.loads(message.line)
+    envelope.pop("corr", None)
+    envelope["v"] = VERSION_1
+    if message.type != MESSAGE:
+        return orjson.dumps(envelope) + b"\n"
     payload = envelope.get("payload")
     if not isinstance(payload, dict):
         payload = {"text": text_of(payload)}
-    meta = payload.get(META)
-    codex = meta if isinstance(meta, dict) else {}
+    codex = payload.get(META)
+    codex = codex if isinstance(codex, dict) else {}
     named = {new: codex[old] for old, new in NAMES.items() if old in codex}
     kind = {"kind": codex["kind"]} if "kind" in codex else {}
-    envelope = {**envelope, "v": VERSION_1, "payload": {**named, **kind, "text": text_of(payload), **payload}}
-    if given(codex.get("sender_name")) and "meta" not in envelope:
-        envelope["meta"] = {"weave": {"origin_src_name": codex["sender_name"]}}
+    text = {} if isinstance(payload.get("text"), str) else {"text": text_of(payload)}
+    envelope["payload"] = {**named, **kind, **payload, **text}
+    meta = add_sender_name(envelope.get("meta"), given(codex.get("sender_name")))
+    if meta is not None:
+        envelope["meta"] = meta
     return orjson.dumps(envelope) + b"\n"
 
 
-def as_v1(line: bytes) -> bytes:
-    """Give a line of the bus with `v` set to 1; nothing else differs."""
-    return line.replace(b'"v":0', b'"v":1', 1)
+def event_for_v1(record: SessionRecord, agent_id: str) -> bytes:
+    """Give an event of a session as v1. One that an agent sent to all is addressed to its reader.
+
+    A v1 client ignores events of other agents that have no `dst`.
+    """
+    envelope = {**orjson.loads(record.envelope), "v": VERSION_1}
+    if record.type in CARRIED:
+        envelope["dst"] = agent_id
+    return orjson.dumps(envelope) + b"\n"
 
 
 def for_v0(message: OutgoingMessage) -> bytes:
     """Give a message of v1 as one message of v0."""
-    if message.type == MESSAGE:
-        return message.line.replace(b'"v":1', b'"v":0', 1)
     envelope = orjson.loads(message.line)
-    payload = envelope.get("payload") if isinstance(envelope.get("payload"), dict) else {}
-    if message.type == "action.submit":
-        actions = payload.get("actions") or []
-        body = {"text": action_text(actions), META: context_of(actions, payload.get("context"))}
-    elif message.type == "message.created":
-        body = {"text": text_of(payload), META: codex_of(payload, envelope.get("meta"))}
-    else:
-        words = [str(payload[name]) for name in _SHOWN_FIELDS if payload.get(name)]
-        body = {"text": f"{message.type} {' '.join(words)}".strip(), META: {"kind": "system"}}
-    kept = {name: envelope[name] for name in ("id", "ts", "src", "dst", "session", "corr", "ack") if name in envelope}
-    return orjson.dumps({"v": 0, "type": MESSAGE, **kept, "payload": {**body, "weave": payload}}) + b"\n"
+    payload = envelope.get("payload")
+    if isinstance(payload, dict):
+        whole = {"weave": payload} if message.type in CARRIED else {}
+        payload = {**payload_of_v0(envelope, payload), **whole}
+    kept = {name: envelope[name] for name in _V0_FIELDS if name in envelope}
+    return orjson.dumps({"v": 0, "type": MESSAGE, **kept, "payload": payload}) + b"\n"
+
+
+def with_sender_name(session: SessionState, request: Envelope) -> Envelope:
+    """Complete a message of v1 with the name of its sender, which v1 clients do not send."""
+    agent = session.agents.get(request.src)
+    meta = add_sender_name(request.meta, agent.name if agent is not None else None)
+    return request if meta is request.meta else msgspec.structs.replace(request, meta=meta)

@@ -183,15 +183,24 @@ def send(
 
 
 def _print_answer(bus: BusClient, question: Message, seconds: float, *, as_json: bool) -> None:
-    """Wait for a message in the conversation, or any message of the receiver."""
+    """Wait for the answer to a question, and print it."""
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         found = bus.receive(left)
-        if found is not None and (found.conversation_id == question.conversation_id or found.src == question.dst):
+        if found is not None and _answers(found, question):
             _print(found.text, {"src": found.src, "text": found.text}, as_json=as_json)
             return
     click.echo(f"redkey: no answer within {seconds:g} seconds", err=True)
     raise SystemExit(1)
+
+
+def _answers(message: Message, question: Message) -> bool:
+    """Whether a message is the answer to a question: in its conversation, or from the receiver and in no other.
+
+    Simple clients know no conversations, so each of their messages begins its own.
+    """
+    alone = message.src == question.dst and message.conversation_id == message.id
+    return message.kind in ("user", "reply") and (alone or message.conversation_id == question.conversation_id)
 
 
 @command.command()

@@ -22,7 +22,7 @@ from redkey.bus.core import Also
 from redkey.bus.envelope import ALL_AGENTS
 from redkey.bus.model import MESSAGE, AgentState, Decided, SessionRecord, SessionState, Write
 from redkey.bus.polls import Poll
-from redkey.bus.weave1 import CARRIED
+from redkey.bus.runtime.weave1_fields import CARRIED
 from redkey.errors import BusRefused
 from redkey.http.exchange import Exchange
 from redkey.services.caller import Caller

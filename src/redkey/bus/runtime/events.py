@@ -13,12 +13,14 @@ import msgspec
 import orjson
 
 from redkey.bus.envelope import inbox_of
-from redkey.bus.runtime.weave1_fields import action_text, context_of, given
+from redkey.bus.runtime.weave1_fields import CARRIED, action_text, codex_of, given
 
 Kind = Literal["user", "reply", "control", "system"]
 KINDS: tuple[Kind, ...] = ("user", "reply", "control", "system")
 # The key under which existing clients put the fields of the runtime.
 META = "codex"
+# The fields of results and events of tasks that are shown as text.
+_SHOWN_FIELDS = ("action_id", "task_id", "relay_id", "status", "detail", "summary")
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,9 +129,8 @@ def _peer(agent: Mapping[str, Any]) -> Peer:
 def message_of(envelope: Mapping[str, Any]) -> Message:
     """A `message.send` envelope as the message it carries."""
     payload = envelope.get("payload")
-    if envelope.get("type") == "action.submit" and isinstance(payload, dict):
-        actions = [action for action in payload.get("actions") or () if isinstance(action, dict)]
-        payload = {"text": action_text(actions), META: context_of(actions, payload.get("context"))}
+    if isinstance(payload, dict):
+        payload = payload_of_v0(envelope, payload)
     codex = payload.get(META) if isinstance(payload, dict) else None
     meta: Mapping[str, Any] = codex if isinstance(codex, dict) else {}
     topic = envelope.get("topic")
@@ -147,6 +148,27 @@ def message_of(envelope: Mapping[str, Any]) -> Message:
         sender_name=given(meta.get("sender_name")),
         created_at=envelope["ts"],
     )
+
+
+def payload_of_v0(envelope: Mapping[str, Any], payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The payload of a message with its text and conversation where v0 has them.
+
+    Results and events of tasks are system messages: they inform, and begin no conversation.
+    """
+    event, meta = envelope.get("type"), envelope.get("meta")
+    if event not in CARRIED:
+        codex = codex_of(payload, meta) if envelope.get("v") and META not in payload else {}
+        return {**payload, META: codex} if codex else payload
+    if event == "action.submit":
+        actions = [action for action in payload.get("actions") or () if isinstance(action, dict)]
+        context = payload.get("context")
+        kind = next((action.get("kind") for action in actions if action.get("type") == "message"), "control")
+        codex = codex_of({**(context if isinstance(context, dict) else {}), "kind": kind}, meta)
+        return {"text": action_text(actions), META: codex}
+    if event == "message.created":
+        return {"text": text_of(payload), META: codex_of(payload, meta)}
+    words = [str(payload[name]) for name in _SHOWN_FIELDS if payload.get(name)]
+    return {"text": f"{event} {' '.join(words)}".strip(), META: {**codex_of({}, meta), "kind": "system"}}
 
 
 def payload_of(message: Message) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# The types that v1 agents send to each other besides `message.send`.
+CARRIED = frozenset({"action.submit", "action.result", "message.created", "task.updated", "task.done", "relay.done"})
+
 # Names of v0 under `codex`, and of v1 at the top of the payload.
 NAMES = {"conversation_id": "context_id", "conversation_owner": "owner_id", "parent_message_id": "parent_message_id"}
 
@@ -24,11 +27,13 @@ def codex_of(payload: Mapping[str, Any], meta: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None and (name, value) != ("kind", "user")}
 
 
-def context_of(actions: Sequence[dict[str, Any]], context: Any) -> dict[str, Any]:
-    """The same for actions: their context, and the kind of the first message among them."""
-    fields = context if isinstance(context, dict) else {}
-    kind = next((action.get("kind") for action in actions if action.get("type") == "message"), "control")
-    return codex_of({**fields, "kind": kind}, None)
+def add_sender_name(meta: Any, name: str | None) -> Any:
+    """Add the sender's name to the `meta` of a message, unless it has one; v1 clients read the name there only."""
+    fields = meta if isinstance(meta, dict) else {}
+    weave = fields.get("weave", {})
+    if name is None or not isinstance(weave, dict) or given(weave.get("origin_src_name")):
+        return meta
+    return {**fields, "weave": {**weave, "origin_src_name": name}}
 
 
 def action_text(actions: Sequence[dict[str, Any]]) -> str:
