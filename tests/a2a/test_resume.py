@@ -17,12 +17,12 @@ import httpx2
 import pytest
 from a2a.types import SubscribeToTaskRequest
 
+from tests.a2a.returning import returning
 from tests.a2a.talk import Worker, talking
 from tests.harness import acts
 from tests.harness.client import Client
 from tests.harness.patience import MOST_SECONDS, Patience
-from tests.harness.ports import lasting_port
-from tests.harness.server import Server, begin
+from tests.harness.server import Server
 
 RUNS = 200 if os.environ.get("REDKEY_TEST_LONG") == "1" else 1
 KILLS = 3 if RUNS > 1 else 1
@@ -57,7 +57,7 @@ class Caller:
             try:
                 reply = httpx2.post(self._url + path, json=body, headers=headers, timeout=MOST_SECONDS)
                 if reply.status_code != 503:
-                    assert reply.status_code in (200, 201), reply.text
+                    assert reply.status_code in (200, 201), f"{path}: {reply.status_code} {reply.text}"
                     found: dict[str, Any] = reply.json()
                     return found
             except httpx2.TransportError:
@@ -127,53 +127,53 @@ class Work:
 
 @pytest.mark.parametrize("run", range(RUNS))
 def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_path: Path) -> None:
-    port = str(lasting_port())
-    server = begin(tmp_path, "--port", port)
-    caller = Caller(server.url, server.key)
     work: Work | None = None
-    # Leaving the block waits for the two threads, so no test leaves one to the next.
-    with ThreadPoolExecutor(2) as pool:
-        try:
-            with server.client() as owner:
-                agent_id = acts.register(owner)["agentId"]
-            message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Work"}]}
-            sent = {"message": message, "configuration": {"returnImmediately": True}}
-            first = caller.post("/a2a/message:send", sent, "k-1")
-            task_id = first["task"]["id"]
-            beginning, _ = next(caller.stream(task_id, ""))
-            follower, work = Follower(caller, task_id, beginning), Work(caller, task_id, agent_id)
-            following, working = pool.submit(follower.run), pool.submit(work.run)
+    with returning(tmp_path) as servers:
+        caller = Caller(servers.last.url, servers.last.key)
+        # Leaving the block waits for the two threads, so no test leaves one to the next.
+        with ThreadPoolExecutor(2) as pool:
+            try:
+                with servers.last.client() as owner:
+                    agent_id = acts.register(owner)["agentId"]
+                message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Work"}]}
+                sent = {"message": message, "configuration": {"returnImmediately": True}}
+                first = caller.post("/a2a/message:send", sent, "k-1")
+                task_id = first["task"]["id"]
+                beginning, _ = next(caller.stream(task_id, ""))
+                follower, work = Follower(caller, task_id, beginning), Work(caller, task_id, agent_id)
+                following, working = pool.submit(follower.run), pool.submit(work.run)
 
-            def arrives(count: int) -> None:
-                """Wait until the follower has so many updates, or one of the two threads has ended."""
-                patience = Patience(server.process.pid)
-                patience.until(lambda: len(follower.got) >= count or following.done() or working.done())
+                def arrives(count: int) -> None:
+                    """Wait until the follower has so many updates; a thread that failed says why."""
+                    patience = Patience(servers.last.process.pid)
+                    what = f"the update {count}; the server's end: {servers.last.process.poll()}"
+                    patience.until(lambda: len(follower.got) >= count or following.done() or working.done(), what)
+                    for thread in (following, working):
+                        if thread.done() and thread.exception() is not None:
+                            thread.result()
 
-            for number in range(ARTIFACTS):
-                work.may_go_on.release()
-                if number % 2 and number // 2 < KILLS:
-                    arrives(number)
-                    caller.up.clear()
-                    server.process.kill()
-                    server.process.wait()
-                    server = begin(tmp_path, "--port", port)
-                    caller.up.set()
-            patience = Patience(server.process.pid)
-            patience.until(lambda: following.done() and working.done(), f"updates so far: {follower.got}")
-            working.result()
-            following.result()
-            whole = list(caller.stream(task_id, beginning))[1:]
-            assert follower.got == whole
-            assert len({position for position, _ in whole}) == len(whole) == ARTIFACTS + 3
-            assert follower.snapshots > KILLS
-            # Sent again after the kills, the first message is the same one.
-            assert caller.post("/a2a/message:send", sent, "k-1") == first
-        finally:
-            caller.end()
-            if work is not None:
-                work.may_go_on.release(ARTIFACTS)
-            server.process.kill()
-            server.process.wait()
+                for number in range(ARTIFACTS):
+                    work.may_go_on.release()
+                    if number % 2 and number // 2 < KILLS:
+                        arrives(number)
+                        caller.up.clear()
+                        servers.kill()
+                        servers.start()
+                        caller.up.set()
+                patience = Patience(servers.last.process.pid)
+                patience.until(lambda: following.done() and working.done(), f"updates so far: {follower.got}")
+                working.result()
+                following.result()
+                whole = list(caller.stream(task_id, beginning))[1:]
+                assert follower.got == whole
+                assert len({position for position, _ in whole}) == len(whole) == ARTIFACTS + 3
+                assert follower.snapshots > KILLS
+                # Sent again after the kills, the first message is the same one.
+                assert caller.post("/a2a/message:send", sent, "k-1") == first
+            finally:
+                caller.end()
+                if work is not None:
+                    work.may_go_on.release(ARTIFACTS)
 
 
 def test_grpc_resumes_by_metadata(server: Server, owner: Client, worker: Worker) -> None:
