@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -37,7 +38,9 @@ class Caller:
     """Calls a server that may be away for a while: each act has a key of its own, and is sent until it is answered."""
 
     def __init__(self, url: str, key: str) -> None:
-        self._url, self._headers = url, {"authorization": f"Bearer {key}", "a2a-version": "1.0"}
+        headers = {"authorization": f"Bearer {key}", "a2a-version": "1.0"}
+        # One for all calls: creating one takes longer than most calls do.
+        self._http = httpx2.Client(base_url=url, headers=headers, timeout=MOST_SECONDS, trust_env=False)
         # Set while a server is there, or is about to die.
         self.up = threading.Event()
         self.ended = False
@@ -48,14 +51,18 @@ class Caller:
         self.ended = True
         self.up.set()
 
+    def close(self) -> None:
+        """Close the connections, when no call is made any more."""
+        self._http.close()
+
     def post(self, path: str, body: dict[str, Any], key: str = "") -> dict[str, Any]:
-        headers = {**self._headers, "idempotency-key": key or uuid4().hex}
+        headers = {"idempotency-key": key or uuid4().hex}
         while True:
             self.up.wait()
             if self.ended:
                 raise Ended
             try:
-                reply = httpx2.post(self._url + path, json=body, headers=headers, timeout=MOST_SECONDS)
+                reply = self._http.post(path, json=body, headers=headers)
                 if reply.status_code != 503:
                     assert reply.status_code in (200, 201), f"{path}: {reply.status_code} {reply.text}"
                     found: dict[str, Any] = reply.json()
@@ -66,9 +73,9 @@ class Caller:
 
     def stream(self, task_id: str, after: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The events of a subscription, each with its id, until it breaks or ends."""
-        headers = {**self._headers, **({"last-event-id": after} if after else {})}
-        place = f"{self._url}/a2a/tasks/{task_id}:subscribe"
-        with httpx2.stream("POST", place, headers=headers, timeout=MOST_SECONDS) as reply:
+        headers = {"last-event-id": after} if after else {}
+        self.up.wait()
+        with self._http.stream("POST", f"/a2a/tasks/{task_id}:subscribe", headers=headers) as reply:
             if reply.status_code != 200:
                 return
             position = ""
@@ -128,52 +135,54 @@ class Work:
 @pytest.mark.parametrize("run", range(RUNS))
 def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_path: Path) -> None:
     work: Work | None = None
-    with returning(tmp_path) as servers:
-        caller = Caller(servers.last.url, servers.last.key)
+    with (
+        returning(tmp_path) as servers,
+        closing(Caller(servers.last.url, servers.last.key)) as caller,
         # Leaving the block waits for the two threads, so no test leaves one to the next.
-        with ThreadPoolExecutor(2) as pool:
-            try:
-                with servers.last.client() as owner:
-                    agent_id = acts.register(owner)["agentId"]
-                message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Work"}]}
-                sent = {"message": message, "configuration": {"returnImmediately": True}}
-                first = caller.post("/a2a/message:send", sent, "k-1")
-                task_id = first["task"]["id"]
-                beginning, _ = next(caller.stream(task_id, ""))
-                follower, work = Follower(caller, task_id, beginning), Work(caller, task_id, agent_id)
-                following, working = pool.submit(follower.run), pool.submit(work.run)
+        ThreadPoolExecutor(2) as pool,
+    ):
+        try:
+            with servers.last.client() as owner:
+                agent_id = acts.register(owner)["agentId"]
+            message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Work"}]}
+            sent = {"message": message, "configuration": {"returnImmediately": True}}
+            first = caller.post("/a2a/message:send", sent, "k-1")
+            task_id = first["task"]["id"]
+            beginning, _ = next(caller.stream(task_id, ""))
+            follower, work = Follower(caller, task_id, beginning), Work(caller, task_id, agent_id)
+            following, working = pool.submit(follower.run), pool.submit(work.run)
 
-                def arrives(count: int) -> None:
-                    """Wait until the follower has so many updates; a thread that failed says why."""
-                    patience = Patience(servers.last.process.pid)
-                    what = f"the update {count}; the server's end: {servers.last.process.poll()}"
-                    patience.until(lambda: len(follower.got) >= count or following.done() or working.done(), what)
-                    for thread in (following, working):
-                        if thread.done() and thread.exception() is not None:
-                            thread.result()
-
-                for number in range(ARTIFACTS):
-                    work.may_go_on.release()
-                    if number % 2 and number // 2 < KILLS:
-                        arrives(number)
-                        caller.up.clear()
-                        servers.kill()
-                        servers.start()
-                        caller.up.set()
+            def arrives(count: int) -> None:
+                """Wait until the follower has so many updates; a thread that failed says why."""
                 patience = Patience(servers.last.process.pid)
-                patience.until(lambda: following.done() and working.done(), f"updates so far: {follower.got}")
-                working.result()
-                following.result()
-                whole = list(caller.stream(task_id, beginning))[1:]
-                assert follower.got == whole
-                assert len({position for position, _ in whole}) == len(whole) == ARTIFACTS + 3
-                assert follower.snapshots > KILLS
-                # Sent again after the kills, the first message is the same one.
-                assert caller.post("/a2a/message:send", sent, "k-1") == first
-            finally:
-                caller.end()
-                if work is not None:
-                    work.may_go_on.release(ARTIFACTS)
+                what = f"the update {count}; the server's end: {servers.last.process.poll()}"
+                patience.until(lambda: len(follower.got) >= count or following.done() or working.done(), what)
+                for thread in (following, working):
+                    if thread.done() and thread.exception() is not None:
+                        thread.result()
+
+            for number in range(ARTIFACTS):
+                work.may_go_on.release()
+                if number % 2 and number // 2 < KILLS:
+                    arrives(number)
+                    caller.up.clear()
+                    servers.kill()
+                    servers.start()
+                    caller.up.set()
+            patience = Patience(servers.last.process.pid)
+            patience.until(lambda: following.done() and working.done(), f"updates so far: {follower.got}")
+            working.result()
+            following.result()
+            whole = list(caller.stream(task_id, beginning))[1:]
+            assert follower.got == whole
+            assert len({position for position, _ in whole}) == len(whole) == ARTIFACTS + 3
+            assert follower.snapshots > KILLS
+            # Sent again after the kills, the first message is the same one.
+            assert caller.post("/a2a/message:send", sent, "k-1") == first
+        finally:
+            caller.end()
+            if work is not None:
+                work.may_go_on.release(ARTIFACTS)
 
 
 def test_grpc_resumes_by_metadata(server: Server, owner: Client, worker: Worker) -> None:
