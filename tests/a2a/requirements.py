@@ -29,7 +29,7 @@ from a2a.utils import errors
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from tests.a2a import permitted, pushing, waiting
+from tests.a2a import permitted, pushing, resuming, waiting
 from tests.a2a.scene import Scene, first_of, listed, refused
 from tests.a2a.talk import Talk, asked, state
 
@@ -214,14 +214,24 @@ async def a_message_has_parts_of_a_known_kind(scene: Scene) -> None:
 
 
 async def references_are_kept_and_must_exist(scene: Scene) -> None:
-    first = await scene.talk.send()
-    second = await scene.talk.send(message={"reference_task_ids": [first.id]})
-    assert list(second.history[0].reference_task_ids) == [first.id]
-    await refused(errors.InvalidParamsError, scene.talk.send(message={"reference_task_ids": [NOWHERE]}))
+    # Four fit on the wire of a task; the others are kept beside it.
+    named = [(await scene.talk.send()).id for _ in range(6)]
+    for references in (named[:1], named):
+        task = await scene.talk.send(message={"reference_task_ids": references})
+        for shown in (task, await scene.talk.get(task.id)):
+            assert list(shown.history[0].reference_task_ids) == references
+        kept = (await asyncio.to_thread(scene.owner.get, f"/tasks/{task.id}")).json
+        assert kept["referenceTaskIds"] == references
+    before = await scene.head()
+    for wrong in ([NOWHERE], ["x"], [*named, NOWHERE], named * 6):
+        await refused(errors.InvalidParamsError, scene.talk.send(message={"reference_task_ids": wrong}))
+    assert await scene.head() == before
 
 
 async def an_unknown_tenant_is_refused(scene: Scene) -> None:
+    before = await scene.head()
     await refused(errors.InvalidParamsError, scene.talk.send(tenant="nowhere"))
+    assert await scene.head() == before
 
 
 async def the_extended_card_has_the_roles_as_skills(scene: Scene) -> None:
@@ -383,6 +393,9 @@ REQUIREMENTS: tuple[tuple[str, Check], ...] = (
     ("3.4.3", references_are_kept_and_must_exist),
     ("3.4.3", parent_and_correlation_go_both_ways),
     ("4.6", extensions_are_taken_and_given_back),
+    ("4.6", resuming.a_subscription_resumes_after_each_of_its_events),
+    ("4.6", resuming.a_streamed_message_resumes_after_each_of_its_events),
+    ("4.6", resuming.an_event_id_that_no_stream_gave_is_refused),
     ("3.5.2", waiting.every_stream_of_a_task_is_the_same),
     ("4.6.3", an_extension_that_is_not_known_is_ignored),
     ("7.4, 13.3", permitted.every_operation_needs_a_valid_key),
