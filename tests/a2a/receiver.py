@@ -26,6 +26,8 @@ class Receiver:
         self.refused = 0
         self.status = 204
         self.url = ""
+        # The request with this number is taken, but not answered before `release`.
+        self.hold_at = 0
         self._came = threading.Condition()
 
     def take(self, got: Got) -> int:
@@ -36,7 +38,15 @@ class Receiver:
             else:
                 self.refused += 1
             self._came.notify_all()
+            if len(self.got) == self.hold_at:
+                self._came.wait_for(lambda: not self.hold_at, 60)
         return status
+
+    def release(self) -> None:
+        """Answer the request that is held."""
+        with self._came:
+            self.hold_at = 0
+            self._came.notify_all()
 
     def wait(self, count: int, *, refused: bool = False) -> list[Got]:
         """The first requests, once so many have come."""

@@ -3,87 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import httpx2
 import pytest
 from a2a.types import SubscribeToTaskRequest
 
-from tests.a2a.returning import returning
+from tests.a2a.returning import Caller, returning
 from tests.a2a.talk import Worker, talking
 from tests.harness import acts
 from tests.harness.client import Client
-from tests.harness.patience import MOST_SECONDS, Patience
+from tests.harness.patience import Patience
 from tests.harness.server import Server
 
 RUNS = 200 if os.environ.get("REDKEY_TEST_LONG") == "1" else 1
 KILLS = 3 if RUNS > 1 else 1
 ARTIFACTS = 2 * KILLS + 2
-
-
-class Ended(Exception):
-    """The test is over; what still runs ends."""
-
-
-class Caller:
-    """Calls a server that may be away for a while: each act has a key of its own, and is sent until it is answered."""
-
-    def __init__(self, url: str, key: str) -> None:
-        headers = {"authorization": f"Bearer {key}", "a2a-version": "1.0"}
-        # One for all calls: creating one takes longer than most calls do.
-        self._http = httpx2.Client(base_url=url, headers=headers, timeout=MOST_SECONDS, trust_env=False)
-        # Set while a server is there, or is about to die.
-        self.up = threading.Event()
-        self.ended = False
-        self.up.set()
-
-    def end(self) -> None:
-        """Let every call that is still tried end."""
-        self.ended = True
-        self.up.set()
-
-    def close(self) -> None:
-        """Close the connections, when no call is made any more."""
-        self._http.close()
-
-    def post(self, path: str, body: dict[str, Any], key: str = "") -> dict[str, Any]:
-        headers = {"idempotency-key": key or uuid4().hex}
-        while True:
-            self.up.wait()
-            if self.ended:
-                raise Ended
-            try:
-                reply = self._http.post(path, json=body, headers=headers)
-                if reply.status_code != 503:
-                    assert reply.status_code in (200, 201), f"{path}: {reply.status_code} {reply.text}"
-                    found: dict[str, Any] = reply.json()
-                    return found
-            except httpx2.TransportError:
-                pass
-            time.sleep(0.02)
-
-    def stream(self, task_id: str, after: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The events of a subscription, each with its id, until it breaks or ends."""
-        headers = {"last-event-id": after} if after else {}
-        self.up.wait()
-        with self._http.stream("POST", f"/a2a/tasks/{task_id}:subscribe", headers=headers) as reply:
-            if reply.status_code != 200:
-                return
-            position = ""
-            for line in reply.iter_lines():
-                if line.startswith("id: "):
-                    position = line[4:]
-                elif line.startswith("data: "):
-                    yield position, json.loads(line[6:])
 
 
 class Follower:
