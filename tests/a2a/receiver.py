@@ -38,14 +38,15 @@ class Receiver:
             else:
                 self.refused += 1
             self._came.notify_all()
-            if len(self.got) == self.hold_at:
-                self._came.wait_for(lambda: not self.hold_at, 60)
+            number = len(self.got)
+            if number and number == self.hold_at:
+                self._came.wait_for(lambda: self.hold_at != number, 60)
         return status
 
-    def release(self) -> None:
-        """Answer the request that is held."""
+    def release(self, until: int = 0) -> None:
+        """Answer the request that is held; hold the one with the number `until`."""
         with self._came:
-            self.hold_at = 0
+            self.hold_at = until
             self._came.notify_all()
 
     def wait(self, count: int, *, refused: bool = False) -> list[Got]:

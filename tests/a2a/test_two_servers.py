@@ -20,7 +20,7 @@ from tests.harness.patience import Patience
 from tests.harness.postgres import database
 from tests.harness.server import Server, serving
 
-CONFIG = "[outbox]\nallow_private = true\n"
+CONFIG = "[outbox]\nallow_private = true\nanswer_seconds = 60.0\n"
 Pair = tuple[Server, Server]
 
 
