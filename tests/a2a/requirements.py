@@ -168,9 +168,14 @@ async def a_list_is_filtered_by_status_and_time(scene: Scene) -> None:
     assert ([one.id for one in working.tasks], working.total_size) == ([made[0]], 1)
     every = await listed(scene.talk, context_id=context)
     since = Timestamp()
-    since.FromNanoseconds(every.tasks[1].status.timestamp.ToNanoseconds())
-    later = await listed(scene.talk, context_id=context, status_timestamp_after=since)
-    assert [one.id for one in later.tasks] == [made[0]]
+    # Tasks of that very time are among them, by the definition of the field.
+    for count in (1, 2, 3):
+        since.CopyFrom(every.tasks[count - 1].status.timestamp)
+        later = await listed(scene.talk, context_id=context, status_timestamp_after=since)
+        assert [one.id for one in later.tasks] == [one.id for one in every.tasks[:count]]
+        assert later.total_size == count
+    since.FromNanoseconds(every.tasks[0].status.timestamp.ToNanoseconds() + 1_000_000)
+    assert (await listed(scene.talk, context_id=context, status_timestamp_after=since)).total_size == 0
     assert made[0] in [one.id for one in (await listed(scene.talk, status=TaskState.TASK_STATE_WORKING)).tasks]
 
 
