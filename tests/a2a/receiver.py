@@ -26,6 +26,8 @@ class Receiver:
         self.refused = 0
         self.status = 204
         self.url = ""
+        # The request with this number is taken, but not answered before `release`.
+        self.hold_at = 0
         self._came = threading.Condition()
 
     def take(self, got: Got) -> int:
@@ -36,7 +38,16 @@ class Receiver:
             else:
                 self.refused += 1
             self._came.notify_all()
+            number = len(self.got)
+            if number and number == self.hold_at:
+                self._came.wait_for(lambda: self.hold_at != number, 60)
         return status
+
+    def release(self, until: int = 0) -> None:
+        """Answer the request that is held; hold the one with the number `until`."""
+        with self._came:
+            self.hold_at = until
+            self._came.notify_all()
 
     def wait(self, count: int, *, refused: bool = False) -> list[Got]:
         """The first requests, once so many have come."""

@@ -29,7 +29,7 @@ from a2a.utils import errors
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from tests.a2a import permitted, pushing, waiting
+from tests.a2a import permitted, pushing, resuming, waiting
 from tests.a2a.scene import Scene, first_of, listed, refused
 from tests.a2a.talk import Talk, asked, state
 
@@ -168,9 +168,14 @@ async def a_list_is_filtered_by_status_and_time(scene: Scene) -> None:
     assert ([one.id for one in working.tasks], working.total_size) == ([made[0]], 1)
     every = await listed(scene.talk, context_id=context)
     since = Timestamp()
-    since.FromNanoseconds(every.tasks[1].status.timestamp.ToNanoseconds())
-    later = await listed(scene.talk, context_id=context, status_timestamp_after=since)
-    assert [one.id for one in later.tasks] == [made[0]]
+    # Tasks of that very time are among them, by the definition of the field.
+    for count in (1, 2, 3):
+        since.CopyFrom(every.tasks[count - 1].status.timestamp)
+        later = await listed(scene.talk, context_id=context, status_timestamp_after=since)
+        assert [one.id for one in later.tasks] == [one.id for one in every.tasks[:count]]
+        assert later.total_size == count
+    since.FromNanoseconds(every.tasks[0].status.timestamp.ToNanoseconds() + 1_000_000)
+    assert (await listed(scene.talk, context_id=context, status_timestamp_after=since)).total_size == 0
     assert made[0] in [one.id for one in (await listed(scene.talk, status=TaskState.TASK_STATE_WORKING)).tasks]
 
 
@@ -214,14 +219,24 @@ async def a_message_has_parts_of_a_known_kind(scene: Scene) -> None:
 
 
 async def references_are_kept_and_must_exist(scene: Scene) -> None:
-    first = await scene.talk.send()
-    second = await scene.talk.send(message={"reference_task_ids": [first.id]})
-    assert list(second.history[0].reference_task_ids) == [first.id]
-    await refused(errors.InvalidParamsError, scene.talk.send(message={"reference_task_ids": [NOWHERE]}))
+    # Four fit on the wire of a task; the others are kept beside it.
+    named = [(await scene.talk.send()).id for _ in range(6)]
+    for references in (named[:1], named):
+        task = await scene.talk.send(message={"reference_task_ids": references})
+        for shown in (task, await scene.talk.get(task.id)):
+            assert list(shown.history[0].reference_task_ids) == references
+        kept = (await asyncio.to_thread(scene.owner.get, f"/tasks/{task.id}")).json
+        assert kept["referenceTaskIds"] == references
+    before = await scene.head()
+    for wrong in ([NOWHERE], ["x"], [*named, NOWHERE], named * 6):
+        await refused(errors.InvalidParamsError, scene.talk.send(message={"reference_task_ids": wrong}))
+    assert await scene.head() == before
 
 
 async def an_unknown_tenant_is_refused(scene: Scene) -> None:
+    before = await scene.head()
     await refused(errors.InvalidParamsError, scene.talk.send(tenant="nowhere"))
+    assert await scene.head() == before
 
 
 async def the_extended_card_has_the_roles_as_skills(scene: Scene) -> None:
@@ -383,6 +398,9 @@ REQUIREMENTS: tuple[tuple[str, Check], ...] = (
     ("3.4.3", references_are_kept_and_must_exist),
     ("3.4.3", parent_and_correlation_go_both_ways),
     ("4.6", extensions_are_taken_and_given_back),
+    ("4.6", resuming.a_subscription_resumes_after_each_of_its_events),
+    ("4.6", resuming.a_streamed_message_resumes_after_each_of_its_events),
+    ("4.6", resuming.an_event_id_that_no_stream_gave_is_refused),
     ("3.5.2", waiting.every_stream_of_a_task_is_the_same),
     ("4.6.3", an_extension_that_is_not_known_is_ignored),
     ("7.4, 13.3", permitted.every_operation_needs_a_valid_key),

@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 import httpx2
 import pytest
-from a2a.types import GetTaskRequest, a2a_pb2_grpc
+from a2a.types import CancelTaskRequest, GetTaskRequest, Part, SubscribeToTaskRequest, a2a_pb2_grpc
 
 from tests.a2a.talk import asked
 from tests.harness import acts
@@ -28,6 +28,11 @@ def recorded(owner: Client) -> Iterator[None]:
     before = acts.head(owner)
     yield
     assert acts.head(owner) == before
+
+
+def sending(**part: str) -> dict[str, Any]:
+    """The body of a message with one part."""
+    return {"message": {**MESSAGE, "parts": [part]}}
 
 
 def post(server: Server, path: str, body: Any, **headers: str) -> httpx2.Response:
@@ -119,6 +124,16 @@ REST: list[tuple[str, str, str, Any, dict[str, str], int, str]] = [
     ("a page that is none", "GET", "/tasks?pageSize=many", None, {}, 400, "INVALID_ARGUMENT"),
     ("a state that is none", "GET", "/tasks?status=ASLEEP", None, {}, 400, "INVALID_ARGUMENT"),
     ("a time that is none", "GET", "/tasks?statusTimestampAfter=now", None, {}, 400, "INVALID_ARGUMENT"),
+    ("too large", "POST", "/message:send", sending(text="x" * 2_000_000), {}, 400, "INVALID_ARGUMENT"),
+    ("a large stream", "POST", "/message:stream", sending(text="x" * 2_000_000), {}, 400, "INVALID_ARGUMENT"),
+    ("no content", "POST", "/message:send", sending(video="x"), {}, 400, "INVALID_ARGUMENT"),
+    ("no base64", "POST", "/message:send", sending(raw="%"), {}, 400, "INVALID_ARGUMENT"),
+    ("a file of this machine", "POST", "/message:stream", sending(url="file:///x"), {}, 400, "INVALID_ARGUMENT"),
+    ("no content type", "POST", "/message:send", sending(text="x"), {"content_type": ""}, 400, "INVALID_ARGUMENT"),
+    ("a coding", "POST", "/message:send", sending(text="x"), {"content_encoding": "gzip"}, 400, "INVALID_ARGUMENT"),
+    ("an unknown method", "POST", "/message:fly", sending(text="x"), {}, 404, "NOT_FOUND"),
+    ("a task to cancel", "POST", "/tasks/task_x:cancel", {}, {}, 404, "NOT_FOUND"),
+    ("an event id", "POST", "/message:stream", sending(text="x"), {"last_event_id": "x"}, 400, "INVALID_ARGUMENT"),
 ]
 
 
@@ -132,6 +147,7 @@ def test_http_json_answers_with_its_status(
     data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     sent = {"authorization": f"Bearer {server.key}", "content-type": "application/a2a+json", "a2a-version": "1.0"}
     sent |= {key.replace("_", "-"): value for key, value in headers.items()}
+    sent = {name: value for name, value in sent.items() if value}
     reply = httpx2.request(method, f"{server.url}/a2a{path}", content=data, headers=sent, timeout=60)
     error = reply.json()["error"]
     assert (reply.status_code, error["code"], error["status"]) == (status, status, name), reply.text
@@ -161,29 +177,47 @@ def test_a_key_that_may_only_read_does_not_send(server: Server, reader: str, rec
     assert httpx2.get(f"{server.url}/a2a/tasks", headers=headers, timeout=60).status_code == 200
 
 
-def test_grpc_has_a_status_for_each(server: Server, reader: str) -> None:
+def test_grpc_has_a_status_for_each(server: Server, reader: str, recorded: None) -> None:
     address = json.loads(next(server.data.parent.glob("*.ready")).read_text())["grpc"]
+    service = "/lf.a2a.v1.A2AService/"
 
-    async def status(key: str, version: str, call: str = "GetTask", request: Any = None) -> str:
+    async def status(
+        key: str = server.key, version: str = "1.0", call: str = "GetTask", request: Any = None, **more: str
+    ) -> str:
+        """The status of a call; of one in raw bytes if the request has them."""
+        metadata = [("authorization", f"Bearer {key}"), ("a2a-version", version)]
+        metadata += [(name.replace("_", "-"), value) for name, value in more.items()]
         async with grpc.aio.insecure_channel(address) as channel:
             stub: Any = a2a_pb2_grpc.A2AServiceStub(channel)
-            metadata = (("authorization", f"Bearer {key}"), ("a2a-version", version))
+            work: Any = channel.unary_unary(service + call) if isinstance(request, bytes) else getattr(stub, call)
+            called = work(request if request is not None else GetTaskRequest(id="x"), metadata=metadata, timeout=60)
             try:
-                await getattr(stub, call)(request or GetTaskRequest(id="x"), metadata=metadata)
+                if call in ("SendStreamingMessage", "SubscribeToTask"):
+                    await anext(aiter(called))
+                else:
+                    await called
             except grpc.aio.AioRpcError as error:
                 return str(error.code().name)
             return "OK"
 
     async def run() -> None:
-        assert await status("rk_nobody_0", "1.0") == "UNAUTHENTICATED"
-        assert await status(server.key, "1.0") == "NOT_FOUND"
+        assert await status("rk_nobody_0") == "UNAUTHENTICATED"
+        assert await status() == "NOT_FOUND"
         for version in ("2.0", "1.1", "1", "", "0.3"):
-            assert await status(server.key, version) == "FAILED_PRECONDITION", version
-        assert await status(reader, "1.0", "SendMessage", asked()) == "PERMISSION_DENIED"
-        assert await status(server.key, "1.0.1") == "NOT_FOUND"
-        empty = asked()
-        del empty.message.parts[:]
-        assert await status(server.key, "1.0", "SendMessage", empty) == "INVALID_ARGUMENT"
-        assert await status(server.key, "1.0", "SendMessage", asked("x" * 2_000_000)) == "RESOURCE_EXHAUSTED"
+            assert await status(version=version) == "FAILED_PRECONDITION", version
+        assert await status(version="1.0.1") == "NOT_FOUND"
+        # The name of a call and its bytes.
+        assert await status(call="Fly", request=b"") == "UNIMPLEMENTED"
+        assert await status(call="SendMessage", request=b"\xff\xff\xff") != "OK"
+        for call in ("SendMessage", "SendStreamingMessage"):
+            assert await status(reader, call=call, request=asked()) == "PERMISSION_DENIED", call
+            empty = asked()
+            del empty.message.parts[:]
+            for wrong in (empty, asked(parts=[Part(media_type="text/plain")]), asked(parts=[Part(url="file:///x")])):
+                assert await status(call=call, request=wrong) == "INVALID_ARGUMENT", wrong
+            assert await status(call=call, request=asked("x" * 2_000_000)) == "RESOURCE_EXHAUSTED", call
+        assert await status(call="SendMessage", request=asked(), idempotency_key="x" * 300) == "INVALID_ARGUMENT"
+        assert await status(call="CancelTask", request=CancelTaskRequest(id="x")) == "NOT_FOUND"
+        assert await status(call="SubscribeToTask", request=SubscribeToTaskRequest(id="x")) == "NOT_FOUND"
 
     asyncio.run(run())

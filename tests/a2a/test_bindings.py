@@ -50,13 +50,14 @@ class Raw:
     def cancel(self, task_id: str) -> None:
         assert self.rest("POST", f"/tasks/{task_id}:cancel").status_code == 200
 
-    def follow(self, task_id: str, binding: str) -> Any:
+    def follow(self, task_id: str, binding: str, **more: str) -> Any:
         """The stream of a task."""
+        headers = self._with(more)
         if binding == "JSONRPC":
             body = {"jsonrpc": "2.0", "id": "s", "method": "SubscribeToTask", "params": {"id": task_id}}
-            return httpx2.stream("POST", self._url, json=body, headers=self._headers, timeout=SECONDS)
+            return httpx2.stream("POST", self._url, json=body, headers=headers, timeout=SECONDS)
         place = f"{self._url}/tasks/{task_id}:subscribe"
-        return httpx2.stream("POST", place, headers=self._headers, timeout=SECONDS)
+        return httpx2.stream("POST", place, headers=headers, timeout=SECONDS)
 
     def _with(self, more: dict[str, str]) -> dict[str, str]:
         return self._headers | {name.replace("_", "-"): value for name, value in more.items()}
@@ -119,11 +120,20 @@ def test_streams_are_server_sent_events(raw: Raw, binding: str) -> None:
     with raw.follow(task_id, binding) as reply:
         assert (reply.status_code, reply.headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
         found: list[dict[str, Any]] = []
+        ids: list[str] = []
         for line in reply.iter_lines():
-            if line.startswith("data: "):
+            if line.startswith("id: "):
+                ids.append(line[4:])
+            elif line.startswith("data: "):
                 found.append(json.loads(line[6:]))
                 if len(found) == 1:
                     raw.cancel(task_id)
+    # A client that has the first event gets the same again.
+    with raw.follow(task_id, binding, last_event_id=ids[0]) as reply:
+        lines = list(reply.iter_lines())
+    assert [line[4:] for line in lines if line.startswith("id: ")] == ids
+    assert [json.loads(line[6:]) for line in lines if line.startswith("data: ")] == found
+    assert len(set(ids)) == 2
     if binding == "JSONRPC":
         assert [(one.pop("jsonrpc"), one.pop("id")) for one in found] == [("2.0", "s")] * 2
         found = [one["result"] for one in found]

@@ -114,8 +114,10 @@ def test_a_blocking_send_waits_for_the_worker(server: Server, owner: Client, wor
         async with talking(server, transport) as talk, talking(server, "JSONRPC") as other:
             context = f"wait-{transport.lower().replace('+', '-')}"
             sending = asyncio.create_task(talk.send(immediately=False, message={"context_id": context}))
-            while not (found := await _listed(other, context)):
-                await asyncio.sleep(0.02)
+            async with asyncio.timeout(60):
+                while not (found := await _listed(other, context)):
+                    assert not sending.done(), "it did not wait"
+                    await asyncio.sleep(0.02)
             await asyncio.to_thread(worker.take, found[0])
             assert not sending.done()
             await asyncio.to_thread(worker.complete, summary="Done.")

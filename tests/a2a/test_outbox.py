@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hmac
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,14 @@ from a2a.types import (
 from a2a.utils.errors import TaskNotFoundError
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from redkey.config import Outbox as Settings
+from redkey.readmodel.deliveries import DUE, PARKED, Delivery
+from redkey.services.outbox import after_failure
 from tests.a2a.receiver import Got, Receiver, receiving
+from tests.a2a.returning import returning
 from tests.a2a.scene import refused
 from tests.a2a.talk import GRPC, TRANSPORTS, Worker, talking
+from tests.cli.mistakes import invoke
 from tests.harness import acts
 from tests.harness.client import Client
 from tests.harness.server import Server, begin, serving
@@ -117,6 +123,49 @@ def test_a_dead_receiver_is_parked_visible_and_resumed_and_holds_up_nobody(owner
         assert [one.json["data"]["taskId"] for one in dead.wait(2)] == [first, second]
     for one in (broken, healthy):
         owner.delete(f"/webhooks/{one['webhookId']}")
+
+
+def test_the_pause_after_each_failure_doubles_up_to_the_longest() -> None:
+    settings = Settings(retry_seconds=1.0, longest_seconds=10.0, attempts=8)
+    delivery, now, waits = Delivery("whk_1", 7, delivered=3), 1_700_000_000_000_000_000, []
+    for _ in range(7):
+        delivery = after_failure(delivery, "status 503", now, settings)
+        waits.append((delivery.next_at - now) / 1e9)
+        now = delivery.next_at
+    for wait, expected in zip(waits, (1, 2, 4, 8, 10, 10, 10), strict=True):
+        assert expected * 0.8 <= wait <= expected * 1.2, waits
+    assert (delivery.state, delivery.sequence, delivery.delivered, delivery.attempts) == (DUE, 7, 3, 7)
+    assert delivery.last_error == "status 503"
+    last = after_failure(delivery, "status 503", now, settings)
+    assert (last.state, last.attempts, last.next_at, last.sequence) == (PARKED, 8, 0, 7)
+    # Receivers that failed at the same moment are called at different ones.
+    assert len({after_failure(delivery, "x", now, Settings()).next_at for _ in range(20)}) > 10
+
+
+def test_a_receiver_that_is_gone_is_parked_at_once_and_managed_by_command(server: Server, owner: Client) -> None:
+    acts.begin_queue(owner, "queue_gone")
+    account = {"REDKEY_URL": server.url, "REDKEY_API_KEY": server.key}
+    with receiving() as gone:
+        gone.status = 410
+        reply = invoke("webhook", "create", gone.url, "--type", "task.created", "--json", **account)
+        created = json.loads(reply.output)
+        task_id = acts.create_task(owner, "queue_gone")
+        acts.until(lambda: _shown(owner, created)["state"] == "parked")
+        shown = _shown(owner, created)
+        assert (shown["lastError"], shown["attempts"], gone.refused) == ("status 410", 1, 1)
+        listed = invoke("webhook", "list", **account).output
+        assert [word for word in ("parked", "status 410") if word not in listed] == []
+        gone.status = 204
+        resumed = invoke("webhook", "resume", created["webhookId"], **account)
+        assert (resumed.exit_code, resumed.output) == (0, f"{created['webhookId']} is retried\n")
+        assert gone.wait(1)[0].json["data"]["taskId"] == task_id
+    again = invoke("webhook", "resume", created["webhookId"], **account)
+    assert (again.exit_code, "not parked" in again.output) == (1, True), again.output
+    removed = invoke("webhook", "remove", created["webhookId"], **account)
+    assert (removed.exit_code, "gets no more events" in removed.output) == (0, True), removed.output
+    assert owner.get(f"/webhooks/{created['webhookId']}").status == 404
+    missing = invoke("webhook", "resume", created["webhookId"], **account)
+    assert missing.exit_code == 1
 
 
 def test_a_parked_push_config_is_resumed(server: Server, owner: Client) -> None:
@@ -219,6 +268,28 @@ def test_nothing_is_lost_when_the_server_is_killed(tmp_path: Path, receiver: Rec
     with serving(tmp_path, config=config):
         got = receiver.wait(3)
     assert [one.json["data"]["taskId"] for one in got] == made
+
+
+def test_a_kill_between_deliveries_repeats_at_most_the_one_under_way(tmp_path: Path, receiver: Receiver) -> None:
+    # The receiver has taken the request, and the server is killed before it has the answer.
+    held = (1, 4, 8)
+    with returning(tmp_path, config=CONFIG + "answer_seconds = 60.0\n") as servers:
+        receiver.hold_at = held[0]
+        with servers.last.client() as owner:
+            create(owner, receiver, "task.created")
+            acts.begin_queue(owner)
+            made = [acts.create_task(owner) for _ in range(8)]
+        for count, following in zip(held, (*held[1:], 0), strict=True):
+            receiver.wait(count)
+            servers.kill()
+            receiver.release(until=following)
+            servers.start()
+        got = receiver.wait(len(made) + len(held))
+    ids = [one.headers["webhook-id"] for one in got]
+    assert [one.json["data"]["taskId"] for one in {one.headers["webhook-id"]: one for one in got}.values()] == made
+    # Each copy follows its original directly, so what a receiver has not seen is always in order.
+    assert [index + 1 for index in range(len(ids) - 1) if ids[index] == ids[index + 1]] == list(held)
+    assert len(set(ids)) == len(ids) - len(held)
 
 
 # Ends the server when it has recorded a removal: before it keeps an answer, and before it sends one.

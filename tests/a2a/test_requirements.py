@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.a2a import permitted, pushing, requirements, waiting
+from tests.a2a import permitted, pushing, requirements, resuming, waiting
 from tests.a2a.planting import Planting, planting
 from tests.a2a.requirements import REQUIREMENTS
 from tests.a2a.scene import Scene
@@ -153,6 +153,23 @@ PLANTED: dict[str, tuple[str, Callable[[Scene], Any]]] = {
         "    found = s(*given); found['task']['history'] = found['task']['history'][:1]; return found\n"
         "plant(v, 'snapshot', short)",
         requirements.history_is_as_long_as_asked_for,
+    ),
+    "a stream that resumes begins anew": (
+        "import redkey.a2a.gateway as g\n"
+        "plant(g.Gateway, '_resumed', lambda self, call, name: (g.a2a_tasks.get_task(call.caller, name), 0))",
+        resuming.a_subscription_resumes_after_each_of_its_events,
+    ),
+    "a place inside of a record is taken for its end": (
+        "import redkey.a2a.gateway as g; p = g._position\nplant(g, '_position', lambda call: (p(call)[0], 0))",
+        resuming.a_subscription_resumes_after_each_of_its_events,
+    ),
+    "a message that resumes is streamed from its beginning": (
+        "import redkey.a2a.gateway as g; plant(g, '_position', lambda call: (0, 0))",
+        resuming.a_streamed_message_resumes_after_each_of_its_events,
+    ),
+    "a place that the ledger has not reached is taken": (
+        "import redkey.a2a.gateway as g; plant(g, 'check_reached', lambda caller, place: None)",
+        resuming.an_event_id_that_no_stream_gave_is_refused,
     ),
     "equal message ids are one message": (
         "import redkey.a2a.gateway as g, msgspec; t = g.Gateway._take\n"

@@ -3,80 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import httpx2
 import pytest
 from a2a.types import SubscribeToTaskRequest
 
+from tests.a2a.returning import Caller, returning
 from tests.a2a.talk import Worker, talking
 from tests.harness import acts
 from tests.harness.client import Client
-from tests.harness.patience import MOST_SECONDS, Patience
-from tests.harness.ports import lasting_port
-from tests.harness.server import Server, begin
+from tests.harness.patience import Patience
+from tests.harness.server import Server
 
 RUNS = 200 if os.environ.get("REDKEY_TEST_LONG") == "1" else 1
 KILLS = 3 if RUNS > 1 else 1
 ARTIFACTS = 2 * KILLS + 2
-
-
-class Ended(Exception):
-    """The test is over; what still runs ends."""
-
-
-class Caller:
-    """Calls a server that may be away for a while: each act has a key of its own, and is sent until it is answered."""
-
-    def __init__(self, url: str, key: str) -> None:
-        self._url, self._headers = url, {"authorization": f"Bearer {key}", "a2a-version": "1.0"}
-        # Set while a server is there, or is about to die.
-        self.up = threading.Event()
-        self.ended = False
-        self.up.set()
-
-    def end(self) -> None:
-        """Let every call that is still tried end."""
-        self.ended = True
-        self.up.set()
-
-    def post(self, path: str, body: dict[str, Any], key: str = "") -> dict[str, Any]:
-        headers = {**self._headers, "idempotency-key": key or uuid4().hex}
-        while True:
-            self.up.wait()
-            if self.ended:
-                raise Ended
-            try:
-                reply = httpx2.post(self._url + path, json=body, headers=headers, timeout=MOST_SECONDS)
-                if reply.status_code != 503:
-                    assert reply.status_code in (200, 201), reply.text
-                    found: dict[str, Any] = reply.json()
-                    return found
-            except httpx2.TransportError:
-                pass
-            time.sleep(0.02)
-
-    def stream(self, task_id: str, after: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The events of a subscription, each with its id, until it breaks or ends."""
-        headers = {**self._headers, **({"last-event-id": after} if after else {})}
-        place = f"{self._url}/a2a/tasks/{task_id}:subscribe"
-        with httpx2.stream("POST", place, headers=headers, timeout=MOST_SECONDS) as reply:
-            if reply.status_code != 200:
-                return
-            position = ""
-            for line in reply.iter_lines():
-                if line.startswith("id: "):
-                    position = line[4:]
-                elif line.startswith("data: "):
-                    yield position, json.loads(line[6:])
 
 
 class Follower:
@@ -127,14 +75,15 @@ class Work:
 
 @pytest.mark.parametrize("run", range(RUNS))
 def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_path: Path) -> None:
-    port = str(lasting_port())
-    server = begin(tmp_path, "--port", port)
-    caller = Caller(server.url, server.key)
     work: Work | None = None
-    # Leaving the block waits for the two threads, so no test leaves one to the next.
-    with ThreadPoolExecutor(2) as pool:
+    with (
+        returning(tmp_path) as servers,
+        closing(Caller(servers.last.url, servers.last.key)) as caller,
+        # Leaving the block waits for the two threads, so no test leaves one to the next.
+        ThreadPoolExecutor(2) as pool,
+    ):
         try:
-            with server.client() as owner:
+            with servers.last.client() as owner:
                 agent_id = acts.register(owner)["agentId"]
             message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Work"}]}
             sent = {"message": message, "configuration": {"returnImmediately": True}}
@@ -145,20 +94,23 @@ def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_
             following, working = pool.submit(follower.run), pool.submit(work.run)
 
             def arrives(count: int) -> None:
-                """Wait until the follower has so many updates, or one of the two threads has ended."""
-                patience = Patience(server.process.pid)
-                patience.until(lambda: len(follower.got) >= count or following.done() or working.done())
+                """Wait until the follower has so many updates; a thread that failed says why."""
+                patience = Patience(servers.last.process.pid)
+                what = f"the update {count}; the server's end: {servers.last.process.poll()}"
+                patience.until(lambda: len(follower.got) >= count or following.done() or working.done(), what)
+                for thread in (following, working):
+                    if thread.done() and thread.exception() is not None:
+                        thread.result()
 
             for number in range(ARTIFACTS):
                 work.may_go_on.release()
                 if number % 2 and number // 2 < KILLS:
                     arrives(number)
                     caller.up.clear()
-                    server.process.kill()
-                    server.process.wait()
-                    server = begin(tmp_path, "--port", port)
+                    servers.kill()
+                    servers.start()
                     caller.up.set()
-            patience = Patience(server.process.pid)
+            patience = Patience(servers.last.process.pid)
             patience.until(lambda: following.done() and working.done(), f"updates so far: {follower.got}")
             working.result()
             following.result()
@@ -172,8 +124,6 @@ def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_
             caller.end()
             if work is not None:
                 work.may_go_on.release(ARTIFACTS)
-            server.process.kill()
-            server.process.wait()
 
 
 def test_grpc_resumes_by_metadata(server: Server, owner: Client, worker: Worker) -> None:

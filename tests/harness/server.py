@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.harness.client import Client
 from tests.harness.patience import Patience
+from tests.harness.ports import users_of
 
 PATIENCE_SECONDS = 60.0
 
@@ -64,10 +65,12 @@ def begin(
         process = subprocess.Popen(command, stdout=out, stderr=out, env={**clean, **(environment or {})})
     try:
         return Server(process, _wait(process, ready_file, log), data, log)
-    except BaseException:
+    except BaseException as error:
         # Kill it, or it would keep running unnoticed.
         process.kill()
         process.wait()
+        if "--port" in arguments:
+            error.add_note(users_of(int(arguments[arguments.index("--port") + 1])))
         raise
 
 
@@ -101,7 +104,7 @@ def _wait(process: subprocess.Popen[bytes], ready_file: Path, log: Path) -> dict
                 return found
             if select.select([descriptor], [], [], 0.02)[0]:
                 process.wait()
-                raise AssertionError(f"the server ended: {log.read_text()}")
+                raise AssertionError(f"the server ended with {process.returncode}: {log.read_text()}")
     finally:
         os.close(descriptor)
     process.kill()

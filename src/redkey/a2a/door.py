@@ -48,16 +48,15 @@ class A2aDoor:
             self._cards.answer(exchange)
             return None
         path = exchange.path.removeprefix(PREFIX).rstrip("/")
-        is_operation = bool(path) and self._rest.knows(path)
-        if exchange.method == "POST" and path.count("/") <= 1 and not is_operation:
-            return self._rpc(exchange, path.removeprefix("/"))
+        tenant, _, rest = path.removeprefix("/").partition("/")
+        # The first part is a queue unless the path is an operation's; no id of a queue has a colon.
+        if self._rest.knows(path) or ":" in tenant:
+            tenant, rest = "", path.removeprefix("/")
+        if exchange.method == "POST" and not rest:
+            return self._rpc(exchange, tenant)
         if path.startswith("/v1/") and serves_older() and is_older(version_of(exchange.headers, exchange.query)):
             return self._rest.answer_older(exchange, path)
-        tenant = ""
-        if path and not is_operation:
-            tenant, _, rest = path.removeprefix("/").partition("/")
-            path = "/" + rest
-        return self._rest(exchange, path, tenant)
+        return self._rest(exchange, f"/{rest}", tenant)
 
     async def start(self) -> None:
         """Listen for gRPC if a port is configured."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache, lru_cache
@@ -16,7 +15,7 @@ from redkey.a2a.call import EXTENSIONS, Call, Event
 from redkey.a2a.errors import A2aError, invalid, refused, translated
 from redkey.api.auth import Authenticator
 from redkey.errors import RedKeyError
-from redkey.http.event_stream import MEDIA_TYPE
+from redkey.http.event_stream import event_frame, send_frames
 from redkey.http.exchange import Exchange, header_lines
 from redkey.http.request import finding_of, read_body
 from redkey.http.security import SECURITY
@@ -194,40 +193,20 @@ async def stream(
     first = await anext(aiter(events))
 
     def frame(event: Event) -> bytes:
-        head = b"id: %b\n" % event.id.encode() if event.id else b""
-        return b"%bdata: %b\n\n" % (head, _encode(wrap(event.found)))
+        return event_frame(event.id, _encode(wrap(event.found)))
 
-    async def send(body: bytes, *, more: bool = True) -> None:
-        await exchange.send({"type": "http.response.body", "body": body, "more_body": more})
-
-    async def pump() -> None:
-        begin = [(b"content-type", MEDIA_TYPE.encode()), (b"x-accel-buffering", b"no"), *SECURITY, *headers]
-        await exchange.send({"type": "http.response.start", "status": 200, "headers": begin})
-        await send(frame(first))
-        following = asyncio.ensure_future(anext(events, None))
+    async def frames() -> AsyncIterator[bytes]:
+        yield frame(first)
         try:
-            while True:
-                done, _ = await asyncio.wait({following}, timeout=quiet_seconds)
-                if not done:
-                    # A comment keeps proxies from closing a quiet stream.
-                    await send(b":\n\n")
-                    continue
-                event = following.result()
-                if event is None:
-                    break
-                await send(frame(event))
-                following = asyncio.ensure_future(anext(events, None))
+            async for event in events:
+                yield frame(event)
         except Exception as error:
             failure = translated(error)
             if failure.kind.http >= 500:
                 _log.error("a stream failed", path=exchange.path, exc_info=error)
-            await send(b"event: error\ndata: %b\n\n" % _encode(fail(failure)))
-        finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
-        await send(b"", more=False)
+            yield event_frame("", _encode(fail(failure)), "error")
 
-    await exchange.while_connected(pump())
+    await send_frames(exchange, frames(), headers=headers, quiet_seconds=quiet_seconds)
 
 
 def report(exchange: Exchange, error: Exception, failure: A2aError) -> None:

@@ -19,6 +19,7 @@ from redkey.commands.decision import Refused
 from redkey.errors import RedKeyError
 from redkey.services import repeats
 from redkey.services.caller import Pending
+from redkey.services.following import check_reached
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
 from redkey.services.use_cases import a2a_tasks, queues
@@ -36,7 +37,7 @@ Json = dict[str, Any]
 
 # One idempotency scope for all transports, so a send may be repeated over another transport.
 _SEND = Operation("a2a_send_message", "POST", "/a2a/message:send", PRODUCE)
-_POSITION = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))?")
+_POSITION = re.compile(r"([1-9][0-9]{0,14})(?:\.([1-9][0-9]{0,2}))?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z")
 _PAGE = 50
 _encode = msgspec.json.Encoder().encode
@@ -101,12 +102,20 @@ class Gateway:
         """Create or continue a task and yield its updates until it ends or needs its client."""
         configuration = request.configuration or requests.Configuration()
         _check_history(configuration.history_length)
-        sighted, skipped = await self._take(call, request), 0
-        if call.last_event_id:
-            # The client repeats its message under its idempotency key: continue where its stream broke.
-            sighted, skipped = self._resumed(call, sighted.task.task_id)
+        sequence, skipped = _position(call)
+        if sequence and not call.idempotency_key:
+            # Without the key this would be a second message.
+            text = "send the Idempotency-Key of the message too, or subscribe to its task"
+            raise invalid("A message cannot be resumed without its key.", "Last-Event-ID", text)
+        sighted = await self._take(call, request)
+        if sequence >= sighted.sequence:
+            # The client repeats its message: continue where its stream broke.
+            sighted = a2a_tasks.resume_task(call.caller, sighted.task.task_id, sequence, skipped)
+        else:
+            # The stream of this message begins with it.
+            skipped = 0
         yield first_event(call, sighted, skipped, configuration.history_length)
-        if sighted.task.interrupted and not call.last_event_id:
+        if sighted.task.interrupted and not skipped:
             return
         async for told in a2a_tasks.follow_task(call.caller, sighted, skipped):
             yield shown_event(call, told)
@@ -233,13 +242,22 @@ class Gateway:
 
     def _resumed(self, call: Call, task_id: str) -> tuple[Sighted, int]:
         """Return the task as the client last saw it, and how many objects of the next record it already has."""
-        if not call.last_event_id:
+        sequence, skipped = _position(call)
+        if not sequence:
             return a2a_tasks.get_task(call.caller, task_id), 0
-        found = _POSITION.fullmatch(call.last_event_id)
-        if found is None:
-            raise invalid("The last event id cannot be read.", "Last-Event-ID", "the id of an event of this stream")
-        sequence, skipped = int(found[1]), int(found[2] or 0)
-        return a2a_tasks.get_task(call.caller, task_id, sequence - 1 if skipped else sequence), skipped
+        return a2a_tasks.resume_task(call.caller, task_id, sequence, skipped), skipped
+
+
+def _position(call: Call) -> tuple[int, int]:
+    """Return the record of the last event id, and how many of its objects came, if not all; zeros without an id."""
+    if not call.last_event_id:
+        return 0, 0
+    found = _POSITION.fullmatch(call.last_event_id)
+    if found is None:
+        raise invalid("The last event id cannot be read.", "Last-Event-ID", "the id of an event of this stream")
+    sequence, skipped = int(found[1]), int(found[2] or 0)
+    check_reached(call.caller, sequence)
+    return sequence, skipped
 
 
 def _extend(call: Call, metadata: dict[str, Any] | None, place: str) -> None:

@@ -25,7 +25,6 @@ _ANY_CONTEXT = re.compile(r"(?=.{3,40}$)[a-z][a-z0-9_-]{0,15}:[A-Za-z0-9][A-Za-z
 _TASK_ID = re.compile(r"task_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _TITLE = 120
 _TEXT_LIMIT = 65536
-_REFERENCES = 4
 # The metadata key by which a message or a request names the skill it wants.
 SKILL = "skill"
 
@@ -68,10 +67,6 @@ def new_task(request: SendMessage, sent: Sent, roles: tuple[str, ...], context_i
                 f"message.referenceTaskIds[{index}]",
                 "there is no such task in this workspace",
             )
-    if len(references) > _REFERENCES:
-        raise invalid(
-            "The message refers to too many tasks.", "message.referenceTaskIds", f"at most {_REFERENCES} tasks"
-        )
     parent = _lineage(request, "parentTaskId")
     if parent and not _TASK_ID.fullmatch(parent):
         raise invalid("The parent task does not exist.", _place("parentTaskId"), "there is no such task")

@@ -1,13 +1,15 @@
-"""Server-sent events: how events are encoded, and the loop that sends them.
+"""Server-sent events: how events are encoded, and the loops that send them.
 
 The id of an event is its position, so a client that reconnects with Last-Event-ID gets each event exactly once.
-The connection of a client that does not read is closed; the client resumes from its last id.
+The connection of a client that does not read is closed; the client resumes from its last id. Nothing else in RedKey
+writes such a stream.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Protocol
 
 from redkey.http.exchange import Exchange
 from redkey.http.security import SECURITY
@@ -15,21 +17,20 @@ from redkey.http.security import SECURITY
 MEDIA_TYPE = "text/event-stream"
 # The send buffer for each follower. The system's default would take too much memory for ten thousand followers.
 _OUTPUT_BYTES = 64 * 1024
-_BEGIN = {
-    "type": "http.response.start",
-    "status": 200,
-    "headers": [(b"content-type", MEDIA_TYPE.encode()), (b"x-accel-buffering", b"no"), *SECURITY],
-}
+_HEADERS = [(b"content-type", MEDIA_TYPE.encode()), (b"x-accel-buffering", b"no"), *SECURITY]
 _END = {"type": "http.response.body", "body": b""}
 # How long a client waits before it reconnects.
 _RETRY = b"retry: 1000\n"
+# A comment, which clients ignore, keeps proxies from closing a quiet stream.
+_QUIET = b":\n\n"
 
 
 def event_frame(position: int | str, data: bytes, event: str = "") -> bytes:
-    """Encode one event; `data` is JSON on one line."""
+    """Encode one event; `data` is JSON on one line. Without a position (`""`) the client keeps the one it has."""
+    frame = b"data: %b\n\n" % data
     if event:
-        return b"id: %b\nevent: %b\ndata: %b\n\n" % (str(position).encode(), event.encode(), data)
-    return b"id: %b\ndata: %b\n\n" % (str(position).encode(), data)
+        frame = b"event: %b\n%b" % (event.encode(), frame)
+    return frame if position == "" else b"id: %b\n%b" % (str(position).encode(), frame)
 
 
 def cursor_frame(position: int | str) -> bytes:
@@ -83,9 +84,44 @@ async def run_event_stream(exchange: Exchange, source: Source, *, cursor_seconds
     return 200
 
 
+async def send_frames(
+    exchange: Exchange, frames: AsyncIterator[bytes], *, headers: Sequence[tuple[bytes, bytes]], quiet_seconds: float
+) -> None:
+    """Send frames as they come until there are no more; ConnectionResetError if the client disconnects.
+
+    No positions are sent between the events: A2A clients read every event as an object. If there was no event for
+    `quiet_seconds`, a comment is sent.
+    """
+    await exchange.while_connected(_send_frames(exchange, frames, headers, quiet_seconds))
+
+
+async def _send_frames(
+    exchange: Exchange, frames: AsyncIterator[bytes], headers: Sequence[tuple[bytes, bytes]], quiet_seconds: float
+) -> None:
+    await exchange.send(_begin(headers))
+    following = asyncio.ensure_future(anext(frames, None))
+    try:
+        while True:
+            done, _ = await asyncio.wait({following}, timeout=quiet_seconds)
+            frame = following.result() if done else _QUIET
+            if frame is None:
+                break
+            await exchange.send({"type": "http.response.body", "body": frame, "more_body": True})
+            if done:
+                following = asyncio.ensure_future(anext(frames, None))
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+    await exchange.send(_END)
+
+
+def _begin(headers: Sequence[tuple[bytes, bytes]] = ()) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *headers]}
+
+
 async def _pump(exchange: Exchange, source: Source, cursor_seconds: float) -> None:
     send, loop = exchange.send, asyncio.get_running_loop()
-    await send(_BEGIN)
+    await send(_begin())
     if exchange.method == "HEAD":
         await send(_END)
         return

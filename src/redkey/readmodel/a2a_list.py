@@ -48,7 +48,7 @@ class Reached(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which tasks: of a context, in a state, with a status after a time (nanoseconds)."""
+    """Which tasks: of a context, in a state, with a status of this time (nanoseconds) or a later one."""
 
     context_id: str = ""
     state: str = ""
@@ -153,7 +153,7 @@ def _newest(reader: Reader, topic: str, wanted: Wanted, before: int) -> Iterator
         lists = [_of_list(reader, topic, A2A_TASK, state, before) for state in states]
         found = heapq.merge(*lists, key=lambda one: -one.sequence)
     for one in found:
-        if wanted.after and one.at <= wanted.after:
+        if one.at < wanted.after:
             return
         if not wanted.state or one.state == wanted.state:
             yield one

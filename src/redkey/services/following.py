@@ -52,10 +52,16 @@ def follow(caller: Caller, wanted: Filter, after: int | None) -> Following:
     means = caller.means
     if after is not None and not 0 <= after < _LARGEST_CURSOR:
         raise Refused(422, "cursor_invalid", "Last-Event-ID and after are ids of this stream: whole numbers.")
-    if after is not None and after > means.store.head(caller.topic).sequence:
-        detail = f"The ledger of this workspace has not reached {after}; begin without a cursor, or at a smaller one."
-        raise Refused(422, "cursor_beyond_head", detail)
+    if after is not None:
+        check_reached(caller, after)
     try:
         return Following(caller, means.subscriptions.open(caller.topic, after, wanted))
     except TooManySubscribers as refused:
         raise Refused(503, refused.code, refused.message, retry_seconds=_RETRY_SECONDS) from None
+
+
+def check_reached(caller: Caller, place: int) -> None:
+    """Refuse a place that the ledger of the workspace has not reached: events before it would be lost unseen."""
+    if place > caller.means.store.head(caller.topic).sequence:
+        detail = f"The ledger of this workspace has not reached {place}; begin without a cursor, or at a smaller one."
+        raise Refused(422, "cursor_beyond_head", detail)

@@ -246,26 +246,12 @@ class Outbox:
                     next_at=0,
                 )
             else:
-                delivery = self._failed(delivery, failure, now)
+                delivery = after_failure(delivery, failure, now, means.settings)
                 if delivery.state == PARKED:
                     _log.warning("a receiver is parked", webhook_id=webhook.webhook_id, reason=failure)
             await means.act(topic, partial(_keep, topic=topic, delivery=delivery))
             if not failure or delivery.state == PARKED:
                 return delivery
-
-    def _failed(self, delivery: Delivery, failure: str, now: int) -> Delivery:
-        settings, attempts = self._means.settings, delivery.attempts + 1
-        parked = attempts >= settings.attempts or failure == f"status {_GONE}"
-        wait = min(settings.retry_seconds * 2 ** min(delivery.attempts, 30), settings.longest_seconds)
-        # Receivers that failed together are not called together again.
-        next_at = now + int(wait * random.uniform(0.8, 1.2) * 1e9)  # noqa: S311 - nothing secret
-        return msgspec.structs.replace(
-            delivery,
-            state=PARKED if parked else DUE,
-            attempts=attempts,
-            last_error=failure[:_ERROR],
-            next_at=0 if parked else next_at,
-        )
 
     async def _post(self, webhook: Webhook, settings: Mapping[str, Any], parcel: Parcel) -> str:
         """Send a request; return why it was not accepted, empty if it was."""
@@ -302,6 +288,23 @@ class Outbox:
             secret = b64decode(means.secret(webhook.webhook_id).removeprefix("whsec_"))
             signatures.insert(0, f"v1,{b64encode(hmac.digest(secret, signed, 'sha256')).decode()}")
         return headers | {"webhook-signature": " ".join(signatures)}
+
+
+def after_failure(delivery: Delivery, failure: str, now: int, settings: Settings) -> Delivery:
+    """Return the place of a subscription whose request was not accepted: when it is retried, or that it is parked."""
+    attempts = delivery.attempts + 1
+    # A receiver that says it is gone is not asked again.
+    parked = attempts >= settings.attempts or failure == f"status {_GONE}"
+    wait = min(settings.retry_seconds * 2 ** min(delivery.attempts, 30), settings.longest_seconds)
+    # Receivers that failed together are not called together again.
+    next_at = now + int(wait * random.uniform(0.8, 1.2) * 1e9)  # noqa: S311 - nothing secret
+    return msgspec.structs.replace(
+        delivery,
+        state=PARKED if parked else DUE,
+        attempts=attempts,
+        last_error=failure[:_ERROR],
+        next_at=0 if parked else next_at,
+    )
 
 
 def _keep(unit: Unit, topic: str, delivery: Delivery) -> None:

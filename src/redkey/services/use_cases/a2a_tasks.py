@@ -7,6 +7,7 @@ projection of the records.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -123,12 +124,29 @@ async def continue_task(caller: Caller, task_id: str, sent: Sent) -> Sighted:
 
 
 @use_case(tasks.GET_TASK)
-def get_task(caller: Caller, task_id: str, until: int = 0) -> Sighted:
-    """Return a task as it is now, or as it was after a record of the ledger."""
+def get_task(caller: Caller, task_id: str) -> Sighted:
+    """Return a task as it is now."""
     read_task(caller, task_id)
-    found = _lens(caller, caller.means.store).sight(task_id, until)
+    found = _lens(caller, caller.means.store).sight(task_id)
+    if found is None:
+        raise AssertionError("a task without a beginning")
+    return found
+
+
+@use_case(tasks.GET_TASK)
+def resume_task(caller: Caller, task_id: str, sequence: int, skipped: int) -> Sighted:
+    """Return a task as it was after a record of the ledger; if only `skipped` objects of that record were sent, as it
+    was before it.
+    """
+    read_task(caller, task_id)
+    lens = _lens(caller, caller.means.store)
+    found = lens.sight(task_id, sequence - 1 if skipped else sequence) if sequence > 1 else None
     if found is None:
         raise wrong("cursor_invalid", "/Last-Event-ID", "the task did not exist at this place")
+    if skipped:
+        last = next(islice(lens.after(found.task, found.sequence), skipped - 1, None), None)
+        if last is None or last.position != f"{sequence}.{skipped}":
+            raise wrong("cursor_invalid", "/Last-Event-ID", "no event of this task has this id")
     return found
 
 
@@ -182,9 +200,11 @@ async def list_tasks(caller: Caller, wanted: Wanted, before: int, limit: int) ->
         await means.coordinator.act(topic, lambda unit: a2a_list.catch_up(unit, topic))
 
     def look() -> tuple[list[Sighted], int, int]:
-        found, following = a2a_list.page(means.store, topic, wanted, before, limit)
-        lens = _lens(caller, means.store)
-        sighted = [one for listed in found if (one := lens.sight(listed.task_id)) is not None]
-        return sighted, following, a2a_list.count(means.store, topic, wanted)
+        # Page, tasks and count are those of one moment, the one that the list has reached.
+        with means.store.snapshot() as reader:
+            until, lens = a2a_list.reached(reader, topic).sequence, _lens(caller, reader)
+            found, following = a2a_list.page(reader, topic, wanted, before, limit)
+            sighted = [one for listed in found if (one := lens.sight(listed.task_id, until)) is not None]
+            return sighted, following, a2a_list.count(reader, topic, wanted)
 
     return await caller.in_thread(look)
