@@ -162,6 +162,21 @@ def database() -> Iterator[str]:
         cluster().drop_database(name)
 
 
+@contextmanager
+def promoted_copy(source: Cluster) -> Iterator[Cluster]:
+    """A replica of a cluster as it is now, promoted: it is on another timeline, and lacks what comes after."""
+    base = Path(tempfile.mkdtemp(prefix="rkpg"))
+    give(base)
+    run("pg_basebackup", "-h", str(source.base), "-U", USER, "-D", f"{base}/data", "-c", "fast", "--no-sync")
+    (base / "data" / "standby.signal").touch()
+    promoted = Cluster(base)
+    try:
+        promoted.execute("SELECT pg_promote()")
+        yield promoted
+    finally:
+        promoted.stop()
+
+
 def run(program: str, *arguments: str) -> str:
     """Run a program of PostgreSQL to its end; return what it printed."""
     done = subprocess.run(
