@@ -77,6 +77,20 @@ class Doubt(msgspec.Struct, frozen=True, gc=False):
 Erasure = Literal["", "now", "later"]
 
 
+class Prefetch(msgspec.Struct, frozen=True):
+    """What a unit is about to read: a store across a network reads it in one round trip."""
+
+    # (kind, key) of rows, hashes of small content, and names of counters.
+    rows: Sequence[tuple[str, str]] = ()
+    contents: Sequence[str] = ()
+    counters: Sequence[str] = ()
+    # (kind, list, limit) of lists from their beginning.
+    lists: Sequence[tuple[str, str, int]] = ()
+    # Subjects whose newest records are read, at most so many of each.
+    subjects: Sequence[str] = ()
+    newest: int = 0
+
+
 class Upload(Protocol):
     """A body that is being received, staged until a unit adopts it; it may be larger than memory."""
 
@@ -174,6 +188,9 @@ class Unit(Reader, Protocol):
     @property
     def others(self) -> int:
         """Return a number that changes when another process has committed to the topic."""
+
+    def prefetch(self, topic: str, wanted: Prefetch) -> None:
+        """Read now, together, what this unit will ask for; nothing where a read costs no round trip."""
 
     def next_timestamp(self, topic: str) -> int:
         """Return the consensus timestamp of the next record, by the store's clock: the `now` of decisions."""
