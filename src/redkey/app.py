@@ -203,6 +203,7 @@ class App:
             signups=Signups(config.signup, time.monotonic),
             scratch_store=open_memory,
             orders=self.orders,
+            servers_behind=store.servers_behind,
             logins=logins,
             threads=self._threads,
             heavy=self._heavy,
