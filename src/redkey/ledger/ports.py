@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from redkey.ledger.prefetch import Prefetch
 from redkey.ledger.record import LOCAL_PAYER, Head, Record
 from redkey.ledger.tiles import TileTree
 
@@ -75,20 +76,6 @@ class Doubt(msgspec.Struct, frozen=True, gc=False):
 # When erased bytes are gone from the files of a store: with the commit ("now"), or when it next cleans up behind itself
 # and its backups expire ("later"); empty when there was nothing to erase.
 Erasure = Literal["", "now", "later"]
-
-
-class Prefetch(msgspec.Struct, frozen=True):
-    """What a unit is about to read: a store across a network reads it in one round trip."""
-
-    # (kind, key) of rows, hashes of small content, and names of counters.
-    rows: Sequence[tuple[str, str]] = ()
-    contents: Sequence[str] = ()
-    counters: Sequence[str] = ()
-    # (kind, list, limit) of lists from their beginning.
-    lists: Sequence[tuple[str, str, int]] = ()
-    # Subjects whose newest records are read, at most so many of each.
-    subjects: Sequence[str] = ()
-    newest: int = 0
 
 
 class Upload(Protocol):

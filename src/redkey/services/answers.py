@@ -18,7 +18,8 @@ from typing import final
 import msgspec
 
 from redkey.commands.decision import Refused, key_expired, key_reused
-from redkey.ledger.ports import Prefetch, Reader, Row, Unit
+from redkey.ledger.ports import Reader, Row, Unit
+from redkey.ledger.prefetch import Prefetch
 from redkey.readmodel.rows import ANSWER
 from redkey.reducers.world import IDEMPOTENCY_LIMIT, IDEMPOTENCY_NANOSECONDS
 
@@ -119,7 +120,7 @@ class Answers:
         return answer
 
     def make_room(self, unit: Unit, topic: str, now: int, count: int) -> None:
-        """Remove a few replies that are out of the window, but not their keys, before a unit keeps so many new ones."""
+        """Remove a few replies that are out of the window, but not their keys, before a unit keeps new ones."""
         before = dict(unit.counters(topic, _COUNTER)).get(_COUNTER, 0)
         oldest = [row for listed, limit in _oldest(count) for row in unit.rows(topic, ANSWER, listed, limit=limit)]
         surplus = max(0, before + count - IDEMPOTENCY_LIMIT)
@@ -176,5 +177,5 @@ def _erased(row: Row) -> Row:
 
 
 def _oldest(count: int) -> list[tuple[str, int]]:
-    """The lists in which replies may have left the window, and how many are looked at before so many new ones."""
+    """The lists in which replies may have left the window, and how many to look at before `count` new ones."""
     return [(listed, _EXPIRED * count) for listed in (_ERASED, _KEPT)]

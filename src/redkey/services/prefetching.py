@@ -13,7 +13,8 @@ from itertools import islice
 from redkey.commands.claims import ClaimNext, ClaimTask
 from redkey.commands.command import Command
 from redkey.commands.wanted import wanted
-from redkey.ledger.ports import Prefetch, Unit
+from redkey.ledger.ports import Unit
+from redkey.ledger.prefetch import Prefetch
 from redkey.readmodel.request_keys import SAME
 from redkey.readmodel.rows import ANSWER, miss_key
 from redkey.reducers.world import World, in_order

@@ -13,7 +13,8 @@ import psycopg
 
 from redkey.errors import AppendRefused, CommitInDoubt, ContentRefused, StoreMisused
 from redkey.ledger import content as contents
-from redkey.ledger.ports import Content, Doubt, Entry, Erasure, Prefetch, Row, Upload
+from redkey.ledger.ports import Content, Doubt, Entry, Erasure, Row, Upload
+from redkey.ledger.prefetch import Prefetch
 from redkey.ledger.record import LOCAL_PAYER, Head, Record
 from redkey.ledger.tail import Tail
 from redkey.ledger.tiles import TileTree

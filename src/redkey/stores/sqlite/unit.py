@@ -14,7 +14,8 @@ import orjson
 
 from redkey.errors import AppendRefused, ContentRefused, StoreMisused
 from redkey.ledger import content as contents
-from redkey.ledger.ports import Content, Entry, Erasure, Prefetch, Row, Upload
+from redkey.ledger.ports import Content, Entry, Erasure, Row, Upload
+from redkey.ledger.prefetch import Prefetch
 from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, MESSAGE_LIMIT, Head, Record, local_topic
 from redkey.ledger.tail import Tail, check_entity
 from redkey.ledger.tiles import TileTree
