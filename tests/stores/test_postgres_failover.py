@@ -148,13 +148,19 @@ def test_a_server_that_restarts_confirms_what_is_there_also_for_the_one_it_was(s
     one, two = servers.stores
     topic = one.create_topic()
     append(one, topic, 3)
-    servers.kill(one)
+    for store in (one, two):
+        servers.kill(store)
     with promoted_copy(cluster()) as promoted:
         servers.fail_over(promoted)
-        assert refusal(two, topic) == "failover_unconfirmed"
+        # It comes back twice, each time at another port, before the other server does.
         again = servers.start(servers.homes[0], "http://elsewhere")
-        wait_until(lambda: refusal(again, topic) == "")
-        assert again.head(topic).sequence == 4
+        assert refusal(again, topic) == "failover_unconfirmed"
+        servers.kill(again)
+        third = servers.start(servers.homes[0], "http://third")
+        assert refusal(third, topic) == "failover_unconfirmed"
+        servers.start(servers.homes[1])
+        wait_until(lambda: refusal(third, topic) == "")
+        assert third.head(topic).sequence == 4
 
 
 def test_a_server_that_stays_away_keeps_writes_closed_for_as_long_as_it_takes(servers: Servers) -> None:

@@ -53,8 +53,10 @@ class Remembered(msgspec.Struct):
 class KeptHeads:
     """The heads of one server, in a file that only this process writes."""
 
-    def __init__(self, home: Path, server: str, timeline: int) -> None:
-        """`timeline` is the accepted one: heads that were committed under another one are dropped."""
+    def __init__(self, home: Path, server: str, timeline: int, *, is_settled: bool) -> None:
+        """`timeline` is the accepted one: heads that were committed under another one are dropped. `is_settled` is
+        False while a failover is not confirmed: then the files of dead servers stay, with the names to confirm for.
+        """
         self._server, self._timeline = server, timeline
         self._guard = threading.Lock()
         self._lines: dict[str, int] = {}
@@ -76,7 +78,7 @@ class KeptHeads:
             self._remember(file)
         self.begin(timeline, self.remembered.heads, is_complete=not self.remembered.is_incomplete)
         for path, file in dead:
-            if self._file >= 0:
+            if self._file >= 0 and is_settled:
                 # Only now: a process that is killed in between leaves them to the next one.
                 path.unlink(missing_ok=True)
             os.close(file)

@@ -318,7 +318,7 @@ class PostgresStore(Queries):
         self._seen.compare(self)
         name = f"{server_id(home)}/{url}"
         accepted, current = self._fetch(SQL["timeline"], ())[0]
-        self._kept = kept = KeptHeads(home, name, accepted)
+        self._kept = kept = KeptHeads(home, name, accepted, is_settled=accepted == current)
         left = kept.remembered
         if accepted == current:
             with self.connections.lend() as connection, translated():
