@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -157,7 +157,7 @@ class Run:
 def run_faults(
     directory: Path,
     servers: int,
-    faults: Sequence[str],
+    faults: Sequence[str | Callable[[], None]],
     *,
     seed: int,
     workers: int = 8,
@@ -166,7 +166,7 @@ def run_faults(
     trouble: AbstractContextManager[None] | None = None,
     **options: Any,
 ) -> Run:
-    """Load on the servers, and between answers one fault after the other (`kill` or `freeze`).
+    """Load on the servers, and between answers one fault after the other (`kill`, `freeze`, or what a function does).
 
     `every_seconds` is the least time between two faults; `trouble` is entered while the load runs; `options` are those
     of the cluster.
@@ -188,7 +188,9 @@ def run_faults(
                 enough = run.answers() + random.randint(5, calls)
                 until(lambda enough=enough: run.answers() >= enough, PATIENCE_SECONDS)
                 time.sleep(max(0.0, due - time.monotonic()))
-                if fault == "kill":
+                if callable(fault):
+                    fault()
+                elif fault == "kill":
                     ours.kill(random)
                 else:
                     ours.freeze(random, random.uniform(0.05, 0.5))
