@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.connection import Connection, request
+from bench.connection import Connection, Reply, request
 from tests.harness.acts import begin_queue, head, until
 from tests.harness.load import QUEUE
 from tests.harness.processes import Process, processes
@@ -233,18 +233,22 @@ async def _ask_again(run: Run, places: Sequence[str], key: str, random: Random) 
     seen = [json.loads(line) for line in run.lines()]
     calls: dict[str, Any] = {one["key"]: one for one in seen if one["event"] == "invoke"}
     done = [one["key"] for one in seen if one["event"] == "ok" and one["status"] < 300 and '"eventId"' in one["reply"]]
-    connections = [await Connection.open(place) for place in places]
+    with run.history.open("a") as out:
+        for name in random.sample(done, min(REPEATED, len(done))):
+            call = calls[name]
+            data = request("POST", call["path"], key, call["body"], idempotency_key=name)
+            # A server that is busy has not answered.
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while (reply := await _reply_of(random.choice(places), data)).status == 503:
+                assert time.monotonic() < deadline, reply.body
+            again = {"event": "again", "key": name, "status": reply.status, "reply": reply.body.decode()}
+            out.write(json.dumps(again) + "\n")
+
+
+async def _reply_of(place: str, data: bytes) -> Reply:
+    """Send a request on a connection of its own: a server closes those that are idle for long."""
+    connection = await Connection.open(place)
     try:
-        with run.history.open("a") as out:
-            for name in random.sample(done, min(REPEATED, len(done))):
-                call = calls[name]
-                data = request("POST", call["path"], key, call["body"], idempotency_key=name)
-                # A server that is busy has not answered.
-                deadline = time.monotonic() + PATIENCE_SECONDS
-                while (reply := await random.choice(connections).send(data)).status == 503:
-                    assert time.monotonic() < deadline, reply.body
-                again = {"event": "again", "key": name, "status": reply.status, "reply": reply.body.decode()}
-                out.write(json.dumps(again) + "\n")
+        return await connection.send(data)
     finally:
-        for connection in connections:
-            connection.close()
+        connection.close()
