@@ -47,6 +47,7 @@ from redkey.ledger.ports import Clock
 from redkey.ledger.trust import TrustedKey, witness_keys
 from redkey.mcp.door import PATH as MCP_PATH
 from redkey.mcp.door import McpDoor
+from redkey.reducers.world import RULES
 from redkey.services.anchoring import Anchoring
 from redkey.services.anchoring import Means as AnchorMeans
 from redkey.services.authority import Authority
@@ -202,6 +203,7 @@ class App:
             signups=Signups(config.signup, time.monotonic),
             scratch_store=open_memory,
             orders=self.orders,
+            servers_behind=store.servers_behind,
             logins=logins,
             threads=self._threads,
             heavy=self._heavy,
@@ -371,7 +373,7 @@ class App:
     async def _start(self) -> None:
         # Receipts are made in threads and may need a checkpoint: it goes through the coordinator too.
         self.signing.pass_through(self.coordinator.act_from_thread(asyncio.get_running_loop()))
-        self.store.join(self.url, __version__, self.config.data)
+        self.store.join(self.url, __version__, RULES, self.config.data)
         self._timers.start()
         self._witnessing.start()
         self._outbox.start()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from redkey.config import Rate
-from redkey.http.limits import Limiter
+from redkey.http.limits import Buckets, Limiter
 from redkey.http.problems import Declined
 from tests.harness.server import Server
 
@@ -72,3 +72,20 @@ def test_a_caller_beyond_its_rate_is_told_to_wait(start: Callable[..., Server]) 
         assert refused.json["code"] == "rate_limited"
         assert 1 <= int(refused.headers["retry-after"]) <= 100
         assert client.get("/healthz").status == 200
+
+
+def test_servers_share_the_rate_equally_and_get_it_back() -> None:
+    clock, servers = Clock(), 2
+    buckets = Buckets(Rate(per_second=4, burst=8), clock, lambda: servers)
+    assert (buckets.burst, buckets.per_second) == (4, 2)
+    assert [buckets.take("k") for _ in range(4)] == [3, 2, 1, 0]
+    assert buckets.take("k") < 0
+    assert buckets.wait_seconds(-1) == 1
+    clock.now += 1
+    assert buckets.take("k") == 1
+    servers = 1
+    clock.now += 3600
+    assert [buckets.take("k") for _ in range(8)] == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert buckets.take("k") < 0
+    servers = 100
+    assert buckets.burst == 1

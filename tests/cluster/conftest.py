@@ -12,6 +12,8 @@ import pytest
 from tests.harness.postgres import database
 from tests.harness.server import Server, serving
 
+BURST = 24000
+CONFIG = f"token_seconds = 600\n[rate]\nper_second = 10000\nburst = {BURST}\n"
 KEY = "rk_CLUSTERFIRSTKEY1_" + "clusterfirstsecret" * 2
 
 
@@ -30,12 +32,11 @@ class Pair:
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     environment = sealed()
-    config = "token_seconds = 600\n[rate]\nper_second = 10000\nburst = 20000\n"
     with ExitStack() as stack:
         url = stack.enter_context(database())
         servers = [
             stack.enter_context(
-                serving(tmp_path_factory.mktemp(name), "--store", url, environment=environment, config=config)
+                serving(tmp_path_factory.mktemp(name), "--store", url, environment=environment, config=CONFIG)
             )
             for name in ("one", "two")
         ]

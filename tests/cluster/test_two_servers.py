@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import httpx2
 import psycopg
@@ -15,10 +17,13 @@ from redkey.ledger.trust import TrustedKey
 from redkey.ledger.verify import Policy, verify_receipt
 from redkey.services.fsck.check import Fsck
 from redkey.stores.opening import store_at
-from tests.cluster.conftest import Pair
+from tests.cluster.conftest import BURST, CONFIG, Pair
 from tests.harness.acts import begin_queue, claim, create_task, head, register, until
+from tests.harness.server import serving
 
 pytestmark = pytest.mark.xdist_group("cluster")
+
+PUSHED_SECONDS = 2.0
 
 
 def test_a_task_lives_across_servers(pair: Pair) -> None:
@@ -88,7 +93,8 @@ def test_keys_and_tokens_of_one_server_are_valid_at_the_other(pair: Pair) -> Non
             assert bearer.get("/queues").status == 200
         assert one.delete(f"{path}/{made['keyId']}").status in (200, 204)
         with pair.two.client(made["apiKey"]) as reader:
-            until(lambda: reader.get("/queues").status == 401)
+            # Pushed: a server reads a key that it trusts again after ten seconds only.
+            until(lambda: reader.get("/queues").status == 401, PUSHED_SECONDS)
 
 
 def test_a_receipt_of_either_server_verifies(pair: Pair) -> None:
@@ -112,6 +118,37 @@ def test_servers_know_how_many_they_are(pair: Pair) -> None:
             return int(count)
 
     until(lambda: alive() == 2)
+
+
+def test_limits_are_divided_and_grow_back_when_a_server_is_lost(pair: Pair, tmp_path: Path) -> None:
+    def bursts() -> set[str]:
+        with pair.one.client() as one, pair.two.client() as two:
+            replies = [client.get("/queues") for client in (one, two)]
+        return {part for reply in replies for part in reply.headers["ratelimit-policy"].split(";") if part[:2] == "q="}
+
+    until(lambda: bursts() == {f"q={BURST // 2}"})
+    with serving(tmp_path, "--store", pair.url, environment=pair.environment, config=CONFIG) as third:
+        until(lambda: bursts() == {f"q={BURST // 3}"})
+        third.stop(signal.SIGKILL)
+        with psycopg.connect(pair.url, autocommit=True) as connection:
+            # Ten seconds later.
+            aged = "UPDATE redkey.server SET seen = seen - interval '10 seconds' WHERE url = %s"
+            connection.execute(aged, [third.url])
+        until(lambda: bursts() == {f"q={BURST // 2}"})
+
+
+def test_rules_are_not_raised_while_a_registered_server_does_not_know_them(pair: Pair) -> None:
+    with psycopg.connect(pair.url, autocommit=True) as connection, pair.one.client() as client:
+        path = f"/workspaces/{pair.one.workspace_id}"
+        now = client.get(f"{path}/policy").json["rules"]
+        # A server of an older version does not write the rules that it knows.
+        connection.execute("INSERT INTO redkey.server (id, url, version) VALUES ('old', 'http://old:8700', '0.1')")
+        behind = client.post(f"{path}/rules", {"rules": now})
+        assert (behind.status, behind.json["code"]) == (409, "servers_behind")
+        assert "http://old:8700 (0.1)" in behind.json["detail"]
+        connection.execute("DELETE FROM redkey.server WHERE id = 'old'")
+        known = client.post(f"{path}/rules", {"rules": now})
+        assert known.json["code"] != "servers_behind"
 
 
 def test_secrets_in_the_database_are_sealed(pair: Pair) -> None:

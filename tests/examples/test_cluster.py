@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from redkey.config import load
 
-FOLDER = Path(__file__).parents[2] / "examples" / "cluster"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "examples" / "cluster"
 BESIDE = {"REDKEY_STORE_KEY", "REDKEY_BOOTSTRAP_KEY"}
 
 
@@ -32,3 +36,11 @@ def test_the_load_balancer_has_every_server_and_asks_whether_it_is_ready() -> No
     }
     assert set(re.findall(r"^  server (\w+) \1:8700$", balancer, re.MULTILINE)) == servers == {"north", "east", "south"}
     assert "GET /readyz" in balancer
+
+
+@pytest.mark.xdist_group("cluster")
+def test_the_demo_kills_a_server_and_loses_nothing() -> None:
+    command = [sys.executable, "-m", "tools.demo_cluster", "--tasks", "12"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Nothing was lost." in done.stdout

@@ -12,12 +12,13 @@ import importlib.util
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -112,10 +113,19 @@ class Cluster:
                 process.wait()
         (self.base / "keep").unlink(missing_ok=True)
 
-    @property
-    def pid(self) -> int:
-        """The process id of the postmaster."""
-        return int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
+    def crash(self) -> None:
+        """Kill every process of PostgreSQL in the middle of whatever it does; `start` begins anew on what is left."""
+        postmaster = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        for pid in (postmaster, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.stop(keep=True)
+        # It would refuse to start beside one that still has the shared memory.
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while any(Path(f"/proc/{pid}").exists() for pid in children):
+            assert time.monotonic() < deadline, "a process of PostgreSQL outlives its end"
+            time.sleep(0.01)
 
     @property
     def socket(self) -> Path:
@@ -160,6 +170,21 @@ def database() -> Iterator[str]:
         yield cluster().url(name)
     finally:
         cluster().drop_database(name)
+
+
+@contextmanager
+def promoted_copy(source: Cluster) -> Iterator[Cluster]:
+    """A replica of a cluster as it is now, promoted: it is on another timeline, and lacks what comes after."""
+    base = Path(tempfile.mkdtemp(prefix="rkpg"))
+    give(base)
+    run("pg_basebackup", "-h", str(source.base), "-U", USER, "-D", f"{base}/data", "-c", "fast", "--no-sync")
+    (base / "data" / "standby.signal").touch()
+    promoted = Cluster(base)
+    try:
+        promoted.execute("SELECT pg_promote()")
+        yield promoted
+    finally:
+        promoted.stop()
 
 
 def run(program: str, *arguments: str) -> str:

@@ -8,14 +8,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.connection import Connection, request
+from bench.connection import Connection, Reply, request
 from tests.harness.acts import begin_queue, head, until
 from tests.harness.load import QUEUE
 from tests.harness.processes import Process, processes
@@ -157,7 +157,7 @@ class Run:
 def run_faults(
     directory: Path,
     servers: int,
-    faults: Sequence[str],
+    faults: Sequence[str | Callable[[], None]],
     *,
     seed: int,
     workers: int = 8,
@@ -166,7 +166,7 @@ def run_faults(
     trouble: AbstractContextManager[None] | None = None,
     **options: Any,
 ) -> Run:
-    """Load on the servers, and between answers one fault after the other (`kill` or `freeze`).
+    """Load on the servers, and between answers one fault after the other (`kill`, `freeze`, or what a function does).
 
     `every_seconds` is the least time between two faults; `trouble` is entered while the load runs; `options` are those
     of the cluster.
@@ -188,7 +188,9 @@ def run_faults(
                 enough = run.answers() + random.randint(5, calls)
                 until(lambda enough=enough: run.answers() >= enough, PATIENCE_SECONDS)
                 time.sleep(max(0.0, due - time.monotonic()))
-                if fault == "kill":
+                if callable(fault):
+                    fault()
+                elif fault == "kill":
                     ours.kill(random)
                 else:
                     ours.freeze(random, random.uniform(0.05, 0.5))
@@ -231,18 +233,22 @@ async def _ask_again(run: Run, places: Sequence[str], key: str, random: Random) 
     seen = [json.loads(line) for line in run.lines()]
     calls: dict[str, Any] = {one["key"]: one for one in seen if one["event"] == "invoke"}
     done = [one["key"] for one in seen if one["event"] == "ok" and one["status"] < 300 and '"eventId"' in one["reply"]]
-    connections = [await Connection.open(place) for place in places]
+    with run.history.open("a") as out:
+        for name in random.sample(done, min(REPEATED, len(done))):
+            call = calls[name]
+            data = request("POST", call["path"], key, call["body"], idempotency_key=name)
+            # A server that is busy has not answered.
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while (reply := await _reply_of(random.choice(places), data)).status == 503:
+                assert time.monotonic() < deadline, reply.body
+            again = {"event": "again", "key": name, "status": reply.status, "reply": reply.body.decode()}
+            out.write(json.dumps(again) + "\n")
+
+
+async def _reply_of(place: str, data: bytes) -> Reply:
+    """Send a request on a connection of its own: a server closes those that are idle for long."""
+    connection = await Connection.open(place)
     try:
-        with run.history.open("a") as out:
-            for name in random.sample(done, min(REPEATED, len(done))):
-                call = calls[name]
-                data = request("POST", call["path"], key, call["body"], idempotency_key=name)
-                # A server that is busy has not answered.
-                deadline = time.monotonic() + PATIENCE_SECONDS
-                while (reply := await random.choice(connections).send(data)).status == 503:
-                    assert time.monotonic() < deadline, reply.body
-                again = {"event": "again", "key": name, "status": reply.status, "reply": reply.body.decode()}
-                out.write(json.dumps(again) + "\n")
+        return await connection.send(data)
     finally:
-        for connection in connections:
-            connection.close()
+        connection.close()

@@ -19,7 +19,7 @@ import pytest
 
 from redkey.services.fsck.check import Fsck
 from redkey.stores.opening import store_at
-from tests.harness.postgres import cluster, database
+from tests.harness.postgres import Cluster, cluster, database
 from tests.harness.postgres_proxy import Proxy
 from tests.history.check import check_history
 from tests.history.cluster import run_faults
@@ -31,6 +31,8 @@ LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 # Servers, kills, claimants, the least seconds between two kills: 60 seconds at the large size.
 SIZE = (4, 30, 64, 2.0) if LONG else (2, 2, 4, 0.0)
 CUT = 0.05
+# Crashes of PostgreSQL, claimants.
+CRASHES, CRASH_WORKERS = (30, 32) if LONG else (3, 4)
 
 
 def read_database(url: str) -> Ledger:
@@ -94,3 +96,39 @@ def test_killed_servers_and_lost_commits_lose_nothing(tmp_path: Path, record_pro
             f"{proxy.commits:,} COMMITs cut ({proxy.cuts}), {lasted:.0f} s: {len(answered):,} answered calls, "
             f"{len(ledger.wires):,} records, {len(claimed):,} claims, 0 findings",
         )
+
+
+def test_a_postgresql_that_crashes_and_begins_anew_loses_nothing(tmp_path: Path, record_property: Any) -> None:
+    environment = {"REDKEY_STORE_KEY": b64encode(os.urandom(32)).decode()}
+    crashing = Cluster(fsync="on", full_page_writes="on")
+
+    def crash() -> None:
+        crashing.crash()
+        crashing.start()
+
+    try:
+        url = crashing.url(crashing.create_database())
+        run = run_faults(
+            tmp_path,
+            2,
+            [crash] * CRASHES,
+            seed=31,
+            workers=CRASH_WORKERS,
+            calls=20,
+            arguments=("--store", url),
+            environment=environment,
+        )
+        ledger = read_database(url)
+        findings, calls = check_history(run.lines(), ledger)
+        assert findings == []
+        assert run.followed[: run.head] == list(range(1, run.head + 1)), "a follower missed a record, or saw one twice"
+        with store_at(url).inspect() as evidence:
+            report = Fsck(evidence).run(())
+        assert report.clean, report.faults
+        record_property(
+            "proven",
+            f"PostgreSQL killed and restarted {CRASHES} times, 2 servers, {CRASH_WORKERS} claimants: "
+            f"{sum(bool(call.status) for call in calls):,} answered calls, {len(ledger.wires):,} records, 0 findings",
+        )
+    finally:
+        crashing.stop()

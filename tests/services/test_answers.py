@@ -34,7 +34,9 @@ class Shelf:
 
     def keep(self, idem: str, answer: KeptAnswer) -> KeptAnswer:
         with self.store.write(self.topic) as unit:
-            return self.answers.keep(unit, self.topic, KeepAnswer(idem, answer), unit.next_timestamp(self.topic))
+            now = unit.next_timestamp(self.topic)
+            self.answers.make_room(unit, self.topic, now, 1)
+            return self.answers.keep(unit, self.topic, KeepAnswer(idem, answer), now)
 
     def count(self) -> int:
         return len(self.store.rows(self.topic, "answer", "kept"))

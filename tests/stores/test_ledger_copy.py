@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from redkey.cli import main
 from redkey.errors import CopyRefused, StoreRefused
 from redkey.ledger.ports import Content
+from redkey.services.log_facts import BUS_HOST
 from redkey.stores.ledger_copying import copy_ledger
 from redkey.stores.opening import open_signing, open_store, store_at
 from tests.first_version.archive import unpacked
@@ -49,7 +50,12 @@ def _copied(result: Result) -> dict[str, object]:
 def test_a_ledger_goes_to_postgresql_and_back_and_receipts_stay_valid(
     old: Path, postgres_url: str, tmp_path: Path
 ) -> None:
+    with open_store(old / "data", create=False) as opened, opened.write_store() as unit:
+        # The host of the bus is a server of this store; another store's servers would refer their callers to it.
+        unit.put_setting(BUS_HOST, "a server of the old store")
     there = _copied(_run("ledger", "copy", old / "data", postgres_url, "--json"))
+    with open_store(postgres_url, create=False) as opened:
+        assert opened.setting(BUS_HOST) is None
     back = _copied(_run("ledger", "copy", postgres_url, tmp_path / "back", "--json"))
     assert there["verified"] is back["verified"] is True
     assert there["records"] == back["records"]

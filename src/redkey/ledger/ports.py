@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from redkey.ledger.prefetch import Prefetch
 from redkey.ledger.record import LOCAL_PAYER, Head, Record
 from redkey.ledger.tiles import TileTree
 
@@ -174,6 +175,9 @@ class Unit(Reader, Protocol):
     @property
     def others(self) -> int:
         """Return a number that changes when another process has committed to the topic."""
+
+    def prefetch(self, topic: str, wanted: Prefetch) -> None:
+        """Read now, together, what this unit will ask for; nothing where a read costs no round trip."""
 
     def next_timestamp(self, topic: str) -> int:
         """Return the consensus timestamp of the next record, by the store's clock: the `now` of decisions."""

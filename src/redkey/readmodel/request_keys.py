@@ -19,7 +19,7 @@ from redkey.wire.subjects import KEYED, key_subject
 
 _PAGE = 5000
 # Records with the same subject as a key: none or one, unless a client copies keys.
-_SAME = 4
+SAME = 4
 
 
 def load_window(world: World, reader: Reader, topic: str) -> None:
@@ -47,7 +47,7 @@ def dropped_event(reader: Reader, topic: str, world: World, idem: str) -> str:
         return ""
     window = next(iter(world.done.values()), None)
     before = window.sequence if window is not None else world.sequence + 1
-    for record in _newest_first(reader, topic, key_subject(idem), before, _SAME):
+    for record in _newest_first(reader, topic, key_subject(idem), before, SAME):
         wire = wire_of(record.wire)
         key = request_key(wire.payload)
         if key is not None and key[0] == idem and is_log(world, record.payer):

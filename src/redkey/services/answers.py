@@ -19,6 +19,7 @@ import msgspec
 
 from redkey.commands.decision import Refused, key_expired, key_reused
 from redkey.ledger.ports import Reader, Row, Unit
+from redkey.ledger.prefetch import Prefetch
 from redkey.readmodel.rows import ANSWER
 from redkey.reducers.world import IDEMPOTENCY_LIMIT, IDEMPOTENCY_NANOSECONDS
 
@@ -90,13 +91,17 @@ class Answers:
 
     def find(self, unit: Unit, topic: str, idem: str, body: str) -> KeptAnswer | None:
         """Return the reply that was sent under a key before; Refused if it was to another request."""
+        return kept_answer(unit, topic, idem, body) if self.may_have(unit, topic, idem) else None
+
+    def may_have(self, unit: Unit, topic: str, idem: str) -> bool:
+        """True if there may be a row for a key; in memory are only the keys of this process."""
         known = self._topics.get(topic)
         if known is None:
             is_alone = not unit.rows(topic, ANSWER, limit=1)
             known = self._topics[topic] = _TopicAnswers(unit.others, is_alone=is_alone)
         elif known.others != unit.others:
             known.is_alone, known.others = False, unit.others
-        return None if known.is_alone and idem not in known.keys else kept_answer(unit, topic, idem, body)
+        return not known.is_alone or idem in known.keys
 
     def keep(self, unit: Unit, topic: str, command: KeepAnswer, now: int) -> KeptAnswer:
         """Keep a reply; if there is one already, the first one stays."""
@@ -106,13 +111,33 @@ class Answers:
             return before
         stored = StoredAnswer(answer.body, now, answer.status, answer.media, b64encode(answer.reply).decode())
         unit.put_rows(topic, [Row(ANSWER, command.idem, _encode(stored), _KEPT, now)])
-        unit.count(topic, [(_COUNTER, 1 - _expire_old(unit, topic, now))])
+        unit.count(topic, [(_COUNTER, 1)])
         known = self._topics[topic]
         if len(known.keys) >= _KNOWN:
             known.keys.clear()
             known.is_alone = False
         known.keys.add(command.idem)
         return answer
+
+    def make_room(self, unit: Unit, topic: str, now: int, count: int) -> None:
+        """Remove a few replies that are out of the window, but not their keys, before a unit keeps new ones."""
+        before = dict(unit.counters(topic, _COUNTER)).get(_COUNTER, 0)
+        oldest = [row for listed, limit in _oldest(count) for row in unit.rows(topic, ANSWER, listed, limit=limit)]
+        surplus = max(0, before + count - IDEMPOTENCY_LIMIT)
+        old = [
+            row.key
+            for index, row in enumerate(sorted(oldest, key=lambda row: row.position)[: _EXPIRED * count])
+            if index < surplus or row.position <= now - IDEMPOTENCY_NANOSECONDS
+        ]
+        if old:
+            # The row is in no list: only a request with its key looks for it.
+            unit.put_rows(topic, [Row(ANSWER, key, _USED) for key in old])
+            unit.count(topic, [(_COUNTER, -len(old))])
+
+    @staticmethod
+    def room_reads(count: int) -> Prefetch:
+        """What `make_room` reads."""
+        return Prefetch(counters=[_COUNTER], lists=[(ANSWER, listed, limit) for listed, limit in _oldest(count)])
 
     def forget(self, topic: str) -> None:
         """Forget what memory knows of a topic: a unit that may have kept something there has failed."""
@@ -151,16 +176,6 @@ def _erased(row: Row) -> Row:
     return Row(ANSWER, row.key, _encode(stored), _ERASED, row.position)
 
 
-def _expire_old(unit: Unit, topic: str, now: int) -> int:
-    """Remove a few replies that are out of the window but not their keys; return how many."""
-    count = dict(unit.counters(topic, _COUNTER)).get(_COUNTER, 0)
-    oldest = [row for listed in (_ERASED, _KEPT) for row in unit.rows(topic, ANSWER, listed, limit=_EXPIRED)]
-    surplus = max(0, count + 1 - IDEMPOTENCY_LIMIT)
-    old = [
-        row.key
-        for index, row in enumerate(sorted(oldest, key=lambda row: row.position))
-        if index < surplus or row.position <= now - IDEMPOTENCY_NANOSECONDS
-    ]
-    # The row is in no list: only a request with its key looks for it.
-    unit.put_rows(topic, [Row(ANSWER, key, _USED) for key in old])
-    return len(old)
+def _oldest(count: int) -> list[tuple[str, int]]:
+    """The lists in which replies may have left the window, and how many to look at before `count` new ones."""
+    return [(listed, _EXPIRED * count) for listed in (_ERASED, _KEPT)]

@@ -72,7 +72,7 @@ class CommitPath:
         self._answers, self._documents = Answers(), Documents()
         # Drivers of the workspaces that a network orders, by local topic.
         self._ordered: dict[str, OrderedTopic] = {}
-        self._means = UnitMeans(ids, self._answers, self._documents, self._ordered, sign)
+        self._means = UnitMeans(ids, self._answers, self._documents, self._ordered, not store.inline, sign)
         self._arrived, self._now = Turns(now), now
         self._acts: deque[AnyAct] = deque()
         # Requests with an idempotency key that are not answered yet: a retry joins the first one.

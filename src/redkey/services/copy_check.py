@@ -12,7 +12,7 @@ from redkey.ledger.record import EMPTY_HEAD
 from redkey.ledger.tail import records_after
 from redkey.services.fsck.evidence import Evidence
 from redkey.services.ledger_copy import ROW_KINDS, Progress, all_counters, all_rows
-from redkey.services.log_facts import COPYING
+from redkey.services.log_facts import NOT_COPIED
 
 
 def compare(source: Evidence, copy: Evidence, progress: Progress | None = None) -> None:
@@ -66,7 +66,7 @@ def _compare_beside(source: Evidence, copy: Evidence, topic: str) -> None:
 
 
 def _settings(evidence: Evidence) -> dict[str, str]:
-    return {name: value for name, value in evidence.settings().items() if name != COPYING}
+    return {name: value for name, value in evidence.settings().items() if name not in NOT_COPIED}
 
 
 def _differs(what: str) -> CopyRefused:

@@ -21,7 +21,7 @@ from redkey.ledger.tail import records_after
 from redkey.readmodel.counted import COUNTED_AT
 from redkey.readmodel.rows import BESIDE, KINDS, pages_of
 from redkey.services.fsck.evidence import Evidence
-from redkey.services.log_facts import COPYING, LOG_ID, read_log
+from redkey.services.log_facts import COPYING, LOG_ID, NOT_COPIED, read_log
 from redkey.wire.envelope import wire_of
 from redkey.wire.subjects import subjects
 
@@ -84,7 +84,8 @@ class LedgerCopy:
         if found and found != mark:
             text = f"the target has an unfinished copy of another log ({found}); name an empty one"
             raise CopyRefused(text, code="copy_other_log")
-        settings = {**self._source.settings(), COPYING: mark}
+        settings = {name: value for name, value in self._source.settings().items() if name not in NOT_COPIED}
+        settings[COPYING] = mark
         # The mark is written with the first settings.
         for names in _batches(sorted(settings, key=lambda name: (name != COPYING, name))):
             with self._target.write_store() as unit:

@@ -37,6 +37,8 @@ LOADED = "loaded/"
 COPYING = "copying"
 # Which of several servers hosts the bus (`bus_host`).
 BUS_HOST = "bus_host"
+# Settings of a store and its servers, not of the ledger: a copy does not get them.
+NOT_COPIED = frozenset({COPYING, BUS_HOST})
 _LOG_ID_BYTES = 15
 _PAGE = 500
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -55,6 +55,8 @@ class Means:
     identity_provider: IdentityProvider
     # The workspaces that a network orders; None if the configuration names no network.
     orders: Orders | None = None
+    # The registered servers that do not know some rules yet, where several servers share a store.
+    servers_behind: Callable[[int], Sequence[str]] = lambda rules: ()
     # An empty store in memory, for simulations.
     scratch_store: Callable[[Clock], SequencedStore]
     threads: Executor

@@ -35,6 +35,7 @@ from redkey.services.ordered.projection import StructureMissing
 from redkey.services.ordered.work import OrderedWork
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
+from redkey.services.prefetching import reads_of
 from redkey.services.submission import Submission
 from redkey.services.unit_of_work import TopicWork
 from redkey.services.workspaces import check_visitor
@@ -60,6 +61,8 @@ class UnitMeans(msgspec.Struct, frozen=True):
     documents: Documents
     # The local topics of workspaces that are ordered by a network that this server can reach.
     ordered: Mapping[str, Ordered] = {}
+    # Units run where each read is a round trip.
+    is_far: bool = False
     # Signs a checkpoint inside units, when it is time.
     sign: Callable[[Unit, str], None] | None = None
 
@@ -108,6 +111,11 @@ def settle_all(means: UnitMeans, unit: Unit, run: UnitRun) -> World | None:
     if isinstance(work, OrderedWork):
         work.desk = means.ordered[topic].desk
     work.run_due()
+    keeps = sum(type(one.command) is KeepAnswer for one in run.batch)
+    if means.is_far:
+        unit.prefetch(topic, reads_of(unit, topic, world, run.batch, means.answers, means.documents))
+    if keeps:
+        means.answers.make_room(unit, topic, work.now, keeps)
     for submission in run.batch:
         try:
             answers.append(_settle(means, unit, work, submission))

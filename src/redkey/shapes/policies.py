@@ -164,7 +164,9 @@ RAISE_RULES = Operation(
     reply=RaisedRules,
     summary="Fold later records under newer rules; for operators.",
     description="Fold later records under newer rules; older servers stop serving the workspace.",
-    replies={409: "The workspace already has these rules or newer ones."},
+    replies={
+        409: "The workspace already has these rules or newer ones, or a registered server does not know them yet."
+    },
     example={"rules": 2},
     reply_example={"workspaceId": _WORKSPACE_ID, "rules": 2, "eventId": _EVENT_ID},
     method_name="workspaces.raise_rules",

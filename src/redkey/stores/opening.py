@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, Self
@@ -65,8 +65,15 @@ class OpenStore(SequencedStore, Protocol):
         """How many servers share the rate limits of callers."""
         ...
 
-    def join(self, url: str, version: str, home: Path) -> None:
-        """Register this process as a server of the store, until it closes; `home` is its data directory."""
+    def join(self, url: str, version: str, rules: int, home: Path) -> None:
+        """Register this process as a server of the store, until it closes; `home` is its data directory.
+
+        `rules` are the newest rules that its version knows.
+        """
+
+    def servers_behind(self, rules: int) -> Sequence[str]:
+        """Return the registered servers that do not know some rules yet, each as its address and version."""
+        ...
 
     def accept_timeline(self) -> None:
         """Allow writes again after a failover, even if commits were lost; SQLite has no failover."""

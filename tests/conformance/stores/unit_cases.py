@@ -13,6 +13,7 @@ import pytest
 from redkey.errors import AppendRefused, StoreMisused, WriterBusy
 from redkey.ledger.content import body
 from redkey.ledger.ports import Reader, Row, SequencedStore, Unit
+from redkey.ledger.prefetch import Prefetch
 from redkey.ledger.record import NANOSECONDS
 from tests.conformance.stores.checker import check_topic
 from tests.conformance.stores.harness import (
@@ -453,3 +454,49 @@ class UnitCases:
             unit.put_checkpoint(topic, 3, note(3))
         assert store.checkpoints(topic) == [(3, note(3))]
         assert store.checkpoints(topic, 5) == [(3, note(3)), (2, note(2))]
+
+    def test_reads_of_what_was_read_ahead_show_what_the_unit_changes(self, maker: Maker) -> None:
+        store = maker.open()
+        topic, kept, erased, new = new_topic(store), body(b"kept"), body(b"erased"), body(b"new")
+        # More than a block of the event index, with the subject in it and after it.
+        append(store, topic, 255, "agt_1")
+        append(store, topic, 5, "agt_1", "agt_2")
+        with store.write(topic) as unit:
+            unit.put_rows(topic, [Row("task", f"t{n}", b"%d" % n, "open", n) for n in range(3)])
+            unit.put_content(topic, [kept, erased])
+            unit.count(topic, [("tasks", 3)])
+        wanted = Prefetch(
+            rows=[("task", "t0"), ("task", "t1"), ("task", "t9")],
+            contents=[kept.sha256, erased.sha256, new.sha256],
+            counters=["tasks"],
+            lists=[("task", "open", 2)],
+            subjects=["agt_1", "agt_2", "agt_3"],
+            newest=3,
+        )
+        with store.write(topic) as unit:
+            unit.prefetch(topic, wanted)
+
+            def newest(subject: str, before: int = 0) -> list[int]:
+                return [one.sequence for one in unit.events(topic, subject, before, 3, newest_first=True)]
+
+            assert [unit.row(topic, "task", key) for key in ("t1", "t9")] == [Row("task", "t1", b"1", "open", 1), None]
+            assert [row.key for row in unit.rows(topic, "task", "open", limit=2)] == ["t0", "t1"]
+            assert unit.content(topic, kept.sha256) == kept
+            assert unit.content(topic, new.sha256) is None
+            assert [*unit.counters(topic, "tasks")] == [("tasks", 3)]
+            assert (newest("agt_1"), newest("agt_1", 258)) == ([260, 259, 258], [257, 256, 255])
+            assert (newest("agt_2", 258), newest("agt_3")) == ([257, 256], [])
+            unit.put_rows(topic, [Row("task", "t1", b"!", "done", 1), Row("task", "t9", b"9", "open", 0)])
+            unit.delete_rows(topic, "task", ["t0"])
+            assert unit.row(topic, "task", "t0") is None
+            assert unit.row(topic, "task", "t1") == Row("task", "t1", b"!", "done", 1)
+            assert unit.row(topic, "task", "t9") == Row("task", "t9", b"9", "open", 0)
+            assert [row.key for row in unit.rows(topic, "task", "open", limit=2)] == ["t9", "t2"]
+            unit.put_content(topic, [new])
+            unit.erase_content(topic, erased.sha256)
+            assert unit.content(topic, new.sha256) == new
+            assert unit.content(topic, erased.sha256) is None
+            unit.count(topic, [("tasks", 1)])
+            assert [*unit.counters(topic, "tasks")] == [("tasks", 4)]
+            unit.append(topic, entries(261, 1, "agt_1"), 260)
+            assert newest("agt_1") == [261, 260, 259]

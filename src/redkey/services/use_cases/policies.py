@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from redkey.commands.decision import wrong
+from redkey.commands.decision import Refused, wrong
 from redkey.commands.policies import RaiseRules, SetPolicy
 from redkey.reducers.outputs import REFUSE
 from redkey.reducers.retrying import RetryPolicy
 from redkey.reducers.spending import NANO
 from redkey.reducers.task import block_route
-from redkey.reducers.world import BLOCK_ROUTES
+from redkey.reducers.world import BLOCK_ROUTES, RULES
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
 from redkey.services.place import Place
@@ -99,7 +99,11 @@ def set_policy(caller: Caller, workspace_id: str, patch: PolicyPatch) -> Pending
 
 @use_case(policies.RAISE_RULES)
 def raise_rules(caller: Caller, workspace_id: str, new: NewRules) -> Pending[RaisedRules]:
-    """Fold later records under newer rules; older servers stop serving the workspace."""
+    """Fold later records under newer rules; older servers stop serving the workspace, so none may be left."""
+    behind = caller.means.servers_behind(new.rules) if new.rules <= RULES else ()
+    if behind:
+        detail = f"Servers that do not know rules {new.rules} are registered: {', '.join(behind)}. Upgrade them first."
+        raise Refused(409, "servers_behind", detail)
 
     def reply(outcome: Outcome, place: Place) -> RaisedRules:
         rules = outcome.payload(WorkspaceRulesRaised).rules

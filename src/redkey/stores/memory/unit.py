@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from redkey.errors import AppendRefused, ContentRefused, StoreMisused
 from redkey.ledger import content as contents
 from redkey.ledger.ports import Content, Entry, Erasure, Row, Upload
+from redkey.ledger.prefetch import Prefetch
 from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, Record, entity, local_topic
 from redkey.ledger.tail import Tails, check_entity
 from redkey.ledger.tiles import TileTree
@@ -63,6 +64,9 @@ class MemoryUnit(MemoryReader):
         return self._layers.get(topic) or self._disk.topics.get(topic) or Layer()
 
     # The ledger.
+
+    def prefetch(self, topic: str, wanted: Prefetch) -> None:
+        """Nothing to do: a read costs no round trip."""
 
     def next_timestamp(self, topic: str) -> int:
         self._known(topic)

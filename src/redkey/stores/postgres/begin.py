@@ -39,6 +39,8 @@ class Begun(msgspec.Struct):
     head: Head = EMPTY_HEAD
     due: int = 0
     news: Sequence[Record] = ()
+    # The timeline of the database, which is the accepted one.
+    timeline: int | None = None
 
 
 def begin_topic(
@@ -75,6 +77,7 @@ def begin_topic(
         head,
         due or 0,
         records(topic, news),
+        current,
     )
 
 

@@ -136,6 +136,27 @@ WHERE topic = %(topic)s AND sequence IN (
      AND sequence < %(after)s AND %(subject)s = ANY(subjects) ORDER BY sequence DESC LIMIT %(limit)s)
 ) ORDER BY sequence DESC LIMIT %(limit)s
 
+-- name: events_named
+-- The newest records of complete blocks with some subjects, newest first.
+SELECT wanted.subject, record.* FROM unnest(%s::text[]) AS wanted (subject)
+CROSS JOIN LATERAL (
+  SELECT topic, sequence FROM redkey.event
+  WHERE topic = %s AND event.subject = wanted.subject ORDER BY sequence DESC LIMIT %s
+) AS entry
+CROSS JOIN LATERAL (
+  SELECT sequence, timestamp, payer, running_hash, wire FROM redkey.record
+  WHERE topic = %s AND sequence = entry.sequence LIMIT 1
+) AS record ORDER BY record.sequence DESC
+
+-- name: events_named_last
+-- The records after the last complete block with some subjects, newest first.
+SELECT subject, sequence, timestamp, payer, running_hash, wire FROM (
+  SELECT sequence, timestamp, payer, running_hash, subjects, wire FROM redkey.record
+  WHERE topic = %(topic)s
+    AND sequence > (SELECT max(sequence) & ~255::bigint FROM redkey.record WHERE topic = %(topic)s)
+  ORDER BY sequence DESC LIMIT 256
+) AS last, unnest(subjects) AS subject WHERE subject = ANY(%(subjects)s) ORDER BY sequence DESC
+
 -- name: wire_ids
 -- Wire ids that begin with a prefix: from the index, and from the block that is not complete.
 (SELECT DISTINCT subject FROM redkey.event
@@ -186,6 +207,14 @@ WHERE row.topic = %s AND row.kind = gone.kind AND row.key = gone.key
 -- One entity.
 SELECT kind, key, body, listed, position FROM redkey.row WHERE topic = %s AND kind = %s AND key = %s
 
+-- name: rows_named
+-- Some entities.
+SELECT found.* FROM unnest(%b::text[], %b::text[]) AS wanted (kind, key)
+CROSS JOIN LATERAL (
+  SELECT kind, key, body, listed, position FROM redkey.row
+  WHERE topic = %s AND row.kind = wanted.kind AND row.key = wanted.key LIMIT 1
+) AS found
+
 -- name: rows
 -- Entities of a kind by key.
 SELECT kind, key, body, listed, position FROM redkey.row
@@ -229,6 +258,14 @@ WHERE stored.erased OR (excluded.pinned AND NOT stored.pinned)
 -- name: content
 -- One body, or the upload that has its pieces.
 SELECT bytes, pinned, data, upload FROM redkey.content WHERE topic = %s AND sha256 = %s AND NOT erased
+
+-- name: contents_named
+-- Some small bodies.
+SELECT wanted.sha256, found.* FROM unnest(%s::bytea[]) AS wanted (sha256)
+CROSS JOIN LATERAL (
+  SELECT bytes, pinned, data, upload FROM redkey.content
+  WHERE topic = %s AND content.sha256 = wanted.sha256 AND NOT erased AND upload IS NULL AND bytes <= 65536 LIMIT 1
+) AS found
 
 -- name: content_facts
 -- What is known of a body without reading it.
@@ -313,20 +350,29 @@ INSERT INTO redkey.secret (name, public, sealed) VALUES (%s, %s, %s) ON CONFLICT
 UPDATE redkey.secret SET sealed = NULL WHERE name = %s
 
 -- name: renew_server
--- Say that a server is alive.
-INSERT INTO redkey.server (id, url, version) VALUES (%s, %s, %s) ON CONFLICT (id) DO UPDATE SET seen = now()
+-- Say that a server is alive, and which version and rules it knows.
+INSERT INTO redkey.server (id, url, version, rules) VALUES (%s, %s, %s, %s)
+ON CONFLICT (id) DO UPDATE SET seen = now(), version = excluded.version, rules = excluded.rules
 
 -- name: count_servers
 -- How many servers are alive.
 SELECT count(*) FROM redkey.server WHERE seen > now() - interval '10 seconds'
+
+-- name: servers_behind
+-- Registered servers that do not know some rules yet.
+SELECT url, version FROM redkey.server WHERE rules < %s ORDER BY url
 
 -- name: delete_server
 -- A server stops.
 DELETE FROM redkey.server WHERE id = %s
 
 -- name: delete_servers
--- Delete the rows of servers that are gone for a day.
-DELETE FROM redkey.server WHERE seen < now() - interval '1 day'
+-- Delete the rows of servers that are gone for ten minutes, and of dead ones whose heads another server took over.
+DELETE FROM redkey.server WHERE seen < now() - interval '10 minutes' OR id = ANY(%s)
+
+-- name: server_known
+-- Whether a server has a row.
+SELECT 1 FROM redkey.server WHERE id = %s
 
 -- name: first_timeline
 -- Record the timeline of a new ledger.
@@ -339,23 +385,28 @@ ON CONFLICT DO NOTHING
 SELECT value::integer, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer
 FROM redkey.setting WHERE name = 'timeline'
 
+-- name: lost_heads
+-- Of some heads those that the database does not have, with the head that it has instead.
+SELECT known.id, known.sequence, coalesce(topic.sequence, 0)
+FROM unnest(%s::text[], %s::bigint[], %s::bytea[]) AS known (id, sequence, running_hash)
+LEFT JOIN redkey.topic ON topic.id = known.id
+LEFT JOIN redkey.record ON record.topic = topic.number AND record.sequence = known.sequence
+WHERE coalesce(topic.sequence, 0) < known.sequence
+  OR (known.running_hash <> '' AND record.running_hash <> known.running_hash)
+ORDER BY known.id
+
 -- name: confirm_timeline
--- Say that the database has everything that a server knows of, or what is missing.
-UPDATE redkey.server SET confirmed = %s, missing = %s WHERE id = %s
+-- Say that the database has everything that some servers know of, or what is missing.
+UPDATE redkey.server SET confirmed = %s, missing = %s WHERE id = ANY(%s)
 
 -- name: unconfirmed
--- Servers that have not confirmed a timeline; those that were gone long before the others do not count.
-SELECT url, missing FROM redkey.server
-WHERE confirmed <> %s AND seen > (SELECT max(seen) FROM redkey.server) - interval '10 minutes' ORDER BY url
+-- Servers that have not confirmed a timeline.
+SELECT url, missing FROM redkey.server WHERE confirmed <> %s ORDER BY url
 
 -- name: accept_timeline
 -- Open the ledger for writing on the timeline that the database is on.
 UPDATE redkey.setting SET value = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer::text
 WHERE name = 'timeline'
-
--- name: delete_predecessors
--- Delete the rows of servers that ran on the same data directory and are gone: their checkpoints are checked at start.
-DELETE FROM redkey.server WHERE starts_with(id, %s) AND seen < now() - interval '10 seconds'
 
 -- name: writable
 -- Whether the database takes writes, and whether it is a replica.

@@ -17,24 +17,26 @@ from typing import Any, Literal
 
 import psycopg
 
-from redkey.errors import AppendRefused, StoreFailed, StoreMisused, WriterBusy
+from redkey.errors import AppendRefused, StoreFailed, StoreMisused, StoreRefused, WriterBusy
 from redkey.ledger.ports import Clock, Doubt
 from redkey.ledger.record import FIRST_LOCAL_TOPIC, Record, entity, local_topic
 from redkey.ledger.tail import Tail, check_entity, open_tail
 from redkey.ledger.tiles import TileTree
 from redkey.stores.follow import Commits, follow
+from redkey.stores.keys import server_id
 from redkey.stores.postgres.announcing import Announcer
 from redkey.stores.postgres.begin import LOCK_SECONDS, Begun, begin_store, begin_topic
 from redkey.stores.postgres.clock import DatabaseClock, SharedClock
 from redkey.stores.postgres.connections import Connection, Connections, run
 from redkey.stores.postgres.failures import translated
+from redkey.stores.postgres.heads import KeptHeads, KnownHead
 from redkey.stores.postgres.locks import DatabaseHolder, exclusive
 from redkey.stores.postgres.queries import Queries
 from redkey.stores.postgres.schema import SQL, check_server, migrate
 from redkey.stores.postgres.secrets import DatabaseSecrets
 from redkey.stores.postgres.seen import SeenCheckpoints
 from redkey.stores.postgres.servers import Servers
-from redkey.stores.postgres.timeline import check_timeline
+from redkey.stores.postgres.timeline import check_timeline, find_lost
 from redkey.stores.postgres.topics import TopicStates
 from redkey.stores.postgres.unit import PostgresUnit
 from redkey.stores.postgres.uploads import PostgresUpload
@@ -80,14 +82,18 @@ class PostgresStore(Queries):
         self._numbers: dict[str, int] = {}
         self._trees = ReadTrees(self)
         self._commits = Commits()
+        # What this server knows of the database, kept beside it once it has joined.
         self._seen: SeenCheckpoints | None = None
+        self._kept: KeptHeads | None = None
         # topic -> the head that is known; the head up to which subscribers know what others committed.
         self._heads: dict[str, int] = {}
         self._told: dict[str, int] = {}
+        # Units that may add to what is known: a failover is not confirmed in the middle of one.
+        self._open_units = 0
         self._heads_guard = threading.Lock()
         self._subscribers: list[Callable[[str, int], None]] = []
         self.secrets = DatabaseSecrets(self._fetch, key_file)
-        self._servers = Servers(lambda: dict(self._heads))
+        self._servers = Servers(self._known_heads, lambda: not self._open_units)
         self._announcer = Announcer(self.connections, self._learn, lambda: list(self._heads), self._servers)
 
     def close(self) -> None:
@@ -99,6 +105,8 @@ class PostgresStore(Queries):
         self._announcer.close()
         if self._seen is not None:
             self._seen.close()
+        if self._kept is not None:
+            self._kept.close()
         self.connections.close()
 
     def __enter__(self) -> PostgresStore:
@@ -135,6 +143,8 @@ class PostgresStore(Queries):
     def _unit(self, begin: Callable[[Connections, Connection], Begun]) -> Iterator[PostgresUnit]:
         connection, begun = self._begin(begin)
         unit = PostgresUnit(self, connection, begun)
+        with self._heads_guard:
+            self._open_units += 1
         try:
             self._inside.unit = unit
             self._enter(begun, unit)
@@ -148,6 +158,8 @@ class PostgresStore(Queries):
         finally:
             unit.end()
             self._inside.unit = None
+            with self._heads_guard:
+                self._open_units -= 1
             self.connections.give_back(connection)
 
     def _begin(self, begin: Callable[[Connections, Connection], Begun]) -> tuple[Connection, Begun]:
@@ -205,11 +217,14 @@ class PostgresStore(Queries):
             return
         state.units = begun.units + unit.wrote
         if unit.wrote:
-            head = unit.head(topic).sequence
+            head = unit.head(topic)
+            if self._kept is not None:
+                # Before anyone hears of it: after a failover this server must know what it has answered.
+                self._kept.keep(topic, KnownHead(head.sequence, head.running_hash), begun.timeline)
             with self._heads_guard:
-                self._heads[topic] = max(self._heads[topic], head)
-                state.committed = head
-            self._announcer.announce(topic, head)
+                self._heads[topic] = max(self._heads[topic], head.sequence)
+                state.committed = head.sequence
+            self._announcer.announce(topic, head.sequence)
             if unit.signed is not None and self._seen is not None:
                 self._seen.keep(topic, unit.signed)
 
@@ -293,15 +308,38 @@ class PostgresStore(Queries):
 
     # What servers share.
 
-    def join(self, url: str, version: str, home: Path) -> None:
+    def join(self, url: str, version: str, rules: int, home: Path) -> None:
         """Register this process as a server: its row is renewed until the store closes.
 
-        The largest checkpoint of each topic is kept in the data directory `home`: a database that is behind one of them
-        has lost records, and is refused.
+        The heads that it knows, and the largest checkpoint of each topic, are kept in the data directory `home`: a
+        database that is behind one of them has lost records. It is refused, or cannot be confirmed after a failover.
         """
         self._seen = SeenCheckpoints(home)
         self._seen.compare(self)
-        self._servers.join(url, version, home)
+        name = f"{server_id(home)}/{url}"
+        accepted, current = self._fetch(SQL["timeline"], ())[0]
+        self._kept = kept = KeptHeads(home, name, accepted, is_settled=accepted == current)
+        left = kept.remembered
+        if accepted == current:
+            with self.connections.lend() as connection, translated():
+                lost = self.connections.beside(partial(find_lost, connection, left.heads))
+            if lost:
+                kept.close()
+                raise StoreRefused(
+                    f"{'; '.join(lost[:3])}, as this server knows: records are missing; restore the database, or run "
+                    f"redkey ledger new-epoch on it and delete {home / 'heads'}",
+                    code="head_behind_checkpoint",
+                )
+            left.is_incomplete = False
+            kept.begin(accepted, left.heads)
+        elif name not in left.servers and self._fetch(SQL["server_known"], (name,)):
+            # It was here before the failover, and its file is gone.
+            left.is_incomplete = True
+        self._servers.join(name, url, version, rules, kept)
+
+    def servers_behind(self, rules: int) -> Sequence[str]:
+        """The registered servers that do not know some rules yet, with their versions."""
+        return [f"{url} ({version})" for url, version in self._fetch(SQL["servers_behind"], (rules,))]
 
     def accept_timeline(self) -> None:
         """Open the ledger for writing after a failover, whatever is missing: an operator has decided so."""
@@ -376,10 +414,12 @@ class PostgresStore(Queries):
 
     def _watch(self, topic: str) -> None:
         """Learn of the commits of others to a topic from now on."""
-        head = self.head(topic).sequence
+        head = self.head(topic)
         with self._heads_guard:
-            self._heads.setdefault(topic, head)
-            self._told.setdefault(topic, head)
+            self._heads.setdefault(topic, head.sequence)
+            self._told.setdefault(topic, head.sequence)
+            if self._kept is not None and head.sequence:
+                self._kept.keep(topic, KnownHead(head.sequence, head.running_hash))
 
     def _learn(self, topic: str, head: int) -> None:
         """A head was announced or found: tell of it if others brought it."""
@@ -387,6 +427,8 @@ class PostgresStore(Queries):
             known = self._heads.get(topic)
             if known is not None:
                 self._heads[topic] = max(known, head)
+                if self._kept is not None and head > known:
+                    self._kept.keep(topic, KnownHead(head))
                 state = self._states.known(topic)
                 own = state.committed if state is not None else 0
                 news = head > self._told[topic] and head != own
@@ -396,6 +438,15 @@ class PostgresStore(Queries):
         if known is not None and news:
             for heard in tuple(self._subscribers):
                 heard(topic, head)
+
+    def _known_heads(self) -> dict[str, KnownHead]:
+        """What this server knows to be committed, also from before its start."""
+        with self._heads_guard:
+            known = {topic: KnownHead(head) for topic, head in self._heads.items() if head}
+        for topic, kept in (self._kept.heads if self._kept is not None else {}).items():
+            if topic not in known or kept.sequence >= known[topic].sequence:
+                known[topic] = kept
+        return known
 
     def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
         self._check_open()

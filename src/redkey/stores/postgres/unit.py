@@ -14,6 +14,7 @@ import psycopg
 from redkey.errors import AppendRefused, CommitInDoubt, ContentRefused, StoreMisused
 from redkey.ledger import content as contents
 from redkey.ledger.ports import Content, Doubt, Entry, Erasure, Row, Upload
+from redkey.ledger.prefetch import Prefetch
 from redkey.ledger.record import LOCAL_PAYER, Head, Record
 from redkey.ledger.tail import Tail
 from redkey.ledger.tiles import TileTree
@@ -59,6 +60,10 @@ class PostgresUnit(Queries):
         self._new_due: int | None = None
         self._due = begun.due
         self._appended = self._wrote = False
+        # What was read ahead, until the unit changes it: rows of statements by their parameters, and the newest records
+        # of subjects with whether these are all.
+        self._ready: dict[str, dict[tuple[Any, ...], list[Any]]] = {}
+        self._ready_events: dict[str, tuple[list[Record], bool]] = {}
         # The checkpoint that this unit signs.
         self.signed: bytes | None = None
 
@@ -78,6 +83,57 @@ class PostgresUnit(Queries):
             return self._near[first : first + max(limit, 0)]
         return super().read(topic, after, limit)
 
+    def events(
+        self, topic: str, subject: str, after: int = 0, limit: int = 500, *, newest_first: bool = False
+    ) -> Sequence[Record]:
+        self._check_open()
+        ready = self._ready_events.get(subject) if newest_first and topic == self.topic else None
+        if ready is not None:
+            before = [one for one in ready[0] if not after or one.sequence < after]
+            if ready[1] or len(before) >= limit:
+                return before[:limit]
+        return super().events(topic, subject, after, limit, newest_first=newest_first)
+
+    def prefetch(self, topic: str, wanted: Prefetch) -> None:
+        number = self._own(topic)
+        statements: list[Statement] = []
+        if wanted.rows:
+            statements.append((SQL["rows_named"], (*map(list, zip(*wanted.rows, strict=True)), number)))
+        digests = [bytes.fromhex(sha256) for sha256 in wanted.contents]
+        if digests:
+            statements.append((SQL["contents_named"], (digests, number)))
+        if wanted.subjects:
+            subjects = list(wanted.subjects)
+            statements.append((SQL["events_named"], (subjects, number, wanted.newest, number)))
+            statements.append((SQL["events_named_last"], {"topic": number, "subjects": subjects}))
+        alone: list[Statement] = [
+            *((SQL["rows_listed"], (number, kind, listed, 0, "", limit)) for kind, listed, limit in wanted.lists),
+            *((SQL["counters"], (number, name, name + "\U0010ffff")) for name in wanted.counters),
+        ]
+        if not statements and not alone:
+            return
+        with translated():
+            found = iter(self._store.connections.pipeline(self._connection, [*statements, *alone]))
+        if wanted.rows:
+            rows = self._ready[SQL["row"]] = {(number, *name): [] for name in wanted.rows}
+            for row in next(found):
+                rows[number, row[0], row[1]] = [row]
+        if digests:
+            self._ready[SQL["content"]] = {(number, digest): [columns] for digest, *columns in next(found)}
+        if wanted.subjects:
+            self._take_events(wanted, next(found), next(found))
+        for sql, parameters in alone:
+            self._ready.setdefault(sql, {})[tuple(parameters)] = next(found)
+
+    def _take_events(self, wanted: Prefetch, indexed: list[Any], last: list[Any]) -> None:
+        """Keep the newest records of subjects: those after the last complete block, then those of the index."""
+        counts = dict.fromkeys(wanted.subjects, 0)
+        for subject, *_ in indexed:
+            counts[subject] += 1
+        self._ready_events = {subject: ([], count < wanted.newest) for subject, count in counts.items()}
+        for subject, *columns in (*last, *indexed):
+            self._ready_events[subject][0].append(Record(self.topic or "", *columns))
+
     def tree(self, topic: str) -> TileTree:
         return self._tail().tree.copy() if topic == self.topic else super().tree(topic)
 
@@ -92,6 +148,8 @@ class PostgresUnit(Queries):
 
     def _fetch(self, sql: str, parameters: Parameters) -> list[Any]:
         self._check_open()
+        if sql in self._ready and (ready := self._ready[sql].get(tuple(parameters))) is not None:
+            return ready
         with translated():
             if statements := self._take_statements():
                 self._store.connections.pipeline(self._connection, statements)
@@ -111,6 +169,7 @@ class PostgresUnit(Queries):
         self._new_records += [(record, _subjects(entry)) for record, entry in zip(records, entries, strict=True)]
         self._near += records
         self._appended |= bool(records)
+        self._ready_events.clear()
         self._new_tiles += tiles
         complete, before = (expected + len(records)) & -BLOCK, expected & -BLOCK
         if complete > before:
@@ -129,14 +188,19 @@ class PostgresUnit(Queries):
         self._own(topic)
         for row in rows:
             self._new_rows[row.kind, row.key] = row
+            self._forget("row", row.kind, row.key)
+        self._forget("rows_listed")
 
     def delete_rows(self, topic: str, kind: str, keys: Iterable[str]) -> None:
         self._own(topic)
         for key in keys:
             self._new_rows[kind, key] = None
+            self._forget("row", kind, key)
+        self._forget("rows_listed")
 
     def put_content(self, topic: str, items: Iterable[Content]) -> None:
         self._own(topic)
+        self._forget("content")
         for item in items:
             contents.check(item)
             digest = bytes.fromhex(item.sha256)
@@ -149,10 +213,12 @@ class PostgresUnit(Queries):
         if staged.staged is None:
             self.put_content(topic, [Content(staged.sha256, staged.data)])
         else:
+            self._forget("content")
             self._new_contents.setdefault(bytes.fromhex(staged.sha256), (staged.size, False, None, staged.staged))
 
     def erase_content(self, topic: str, sha256: str) -> Erasure:
         number, digest = self._own(topic), digest_of(sha256)
+        self._forget("content")
         found = self._content(topic, sha256)
         if found is None:
             return ""
@@ -166,6 +232,7 @@ class PostgresUnit(Queries):
 
     def count(self, topic: str, amounts: Iterable[tuple[str, int]]) -> None:
         self._own(topic)
+        self._forget("counters")
         for name, amount in amounts:
             self._new_counts[name] = self._new_counts.get(name, 0) + amount
 
@@ -276,6 +343,15 @@ class PostgresUnit(Queries):
     def _tail(self) -> Tail:
         self._check_open()
         return self._store.tail_of(self._begun)
+
+    def _forget(self, statement: str, *key: str) -> None:
+        """Drop what was read ahead by a statement and is changed now: one row, or everything."""
+        if not self._ready:
+            return
+        if key:
+            self._ready.get(SQL[statement], {}).pop((self._begun.number, *key), None)
+        else:
+            self._ready.pop(SQL[statement], None)
 
     def _own(self, topic: str) -> int:
         """The number of the unit's own topic: no other one may be written."""

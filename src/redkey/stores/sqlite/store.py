@@ -248,8 +248,12 @@ class SqliteStore(Transactions[SqliteUnit], Queries, Closing):
         """A lock that one server of this data directory holds at a time."""
         return OneHolder(self.directory / f"{name}.lock")
 
-    def join(self, url: str, version: str, home: Path) -> None:
+    def join(self, url: str, version: str, rules: int, home: Path) -> None:
         """Nothing to do: servers of one data directory find each other by its files."""
+
+    def servers_behind(self, rules: int) -> Sequence[str]:
+        """None that is known: servers of one data directory are not registered."""
+        return ()
 
     def accept_timeline(self) -> None:
         """Nothing to do: a data directory has no failover."""

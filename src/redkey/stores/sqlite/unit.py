@@ -15,6 +15,7 @@ import orjson
 from redkey.errors import AppendRefused, ContentRefused, StoreMisused
 from redkey.ledger import content as contents
 from redkey.ledger.ports import Content, Entry, Erasure, Row, Upload
+from redkey.ledger.prefetch import Prefetch
 from redkey.ledger.record import FIRST_LOCAL_TOPIC, LOCAL_PAYER, MESSAGE_LIMIT, Head, Record, local_topic
 from redkey.ledger.tail import Tail, check_entity
 from redkey.ledger.tiles import TileTree
@@ -92,6 +93,9 @@ class SqliteUnit(Queries):
         return number
 
     # The ledger.
+
+    def prefetch(self, topic: str, wanted: Prefetch) -> None:
+        """Nothing to do: a read costs no round trip."""
 
     def next_timestamp(self, topic: str) -> int:
         self._known(topic)
