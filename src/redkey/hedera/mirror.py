@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import httpx2
 import msgspec
@@ -18,6 +19,8 @@ from redkey.ledger.record import hedera_time, parse_hedera_time
 SECONDS = 10.0
 PAGE = 100
 _ANSWER_LIMIT = 16 * 1024 * 1024
+# How many pages without a transaction are read one after the other: enough for decades of weeks.
+_EMPTY_PAGES = 1000
 
 T = TypeVar("T")
 
@@ -76,10 +79,16 @@ class MirrorTopic(msgspec.Struct, frozen=True):
 
     topic_id: str
     memo: str = ""
+    created_timestamp: str | None = None
     deleted: bool = False
     admin_key: MirrorKey | None = None
     submit_key: MirrorKey | None = None
     custom_fees: CustomFees = CustomFees()
+
+    @property
+    def created_at(self) -> int:
+        """The consensus time of its creation in nanoseconds; 0 if the mirror does not have it."""
+        return parse_hedera_time(self.created_timestamp) if self.created_timestamp else 0
 
 
 class _Balance(msgspec.Struct, frozen=True):
@@ -175,15 +184,28 @@ class Mirror:
                 return one
         return None
 
-    def transactions(self, account: str, kind: str, after: int = 0) -> Iterator[MirrorTransaction]:
-        """Yield the transactions of one kind that an account took part in, oldest first."""
-        asked: dict[str, str | int] = {"account.id": account, "transactiontype": kind, "order": "asc", "limit": PAGE}
+    def transactions(
+        self, account: str, kind: str, since: int, *, newest_first: bool = False
+    ) -> Iterator[MirrorTransaction]:
+        """Yield the transactions of one kind that an account took part in since a time.
+
+        A mirror looks at some weeks in one request, so a page may be empty and others follow: the links tell.
+        """
+        order = "desc" if newest_first else "asc"
+        asked = {"account.id": account, "transactiontype": kind, "order": order, "limit": PAGE}
+        target, empty = f"/transactions?{urlencode({**asked, 'timestamp': f'gte:{hedera_time(since)}'}, safe=':')}", 0
+        seen = {target}
         while True:
-            page = self._get("/transactions", _Transactions, {**asked, "timestamp": f"gt:{hedera_time(after)}"})
+            page = self._get(target, _Transactions)
             yield from page.transactions
-            if len(page.transactions) < PAGE:
+            if page.links.next is None:
                 return
-            after = page.transactions[-1].timestamp
+            empty = 0 if page.transactions else empty + 1
+            path, _, query = page.links.next.partition("?")
+            target = f"/transactions?{query}"
+            if not path.endswith("/api/v1/transactions") or "//" in path or target in seen or empty > _EMPTY_PAGES:
+                raise self._unusable(f"the link to the next page leads nowhere: {page.links.next[:200]}")
+            seen.add(target)
 
     def exchange_rate(self) -> ExchangeRate:
         """Return the exchange rate that fees are charged by now."""
