@@ -216,7 +216,7 @@ class Mirror:
 
     def estimate(self, transaction: bytes) -> int | None:
         """Return what a transaction would cost in tinycents (HIP-1261); None if this mirror has no estimates."""
-        response = self._send("POST", "/network/fees", {}, content=transaction)
+        response = self._send("POST", "/network/fees", content=transaction)
         return self._read(response, _Estimate).total if response.status_code == 200 else None
 
     def complete_until(self) -> int:
@@ -233,18 +233,16 @@ class Mirror:
         return found
 
     def _find(self, path: str, kind: type[T], asked: Mapping[str, str | int] | None = None) -> T | None:
-        response = self._send("GET", path, asked or {})
+        response = self._send("GET", f"{path}?{urlencode(asked, safe=':')}" if asked else path)
         if response.status_code == 404:
             return None
         if response.status_code != 200:
             raise self._unusable(f"status {response.status_code}: {response.text[:200]}")
         return self._read(response, kind)
 
-    def _send(
-        self, method: str, path: str, asked: Mapping[str, str | int], content: bytes | None = None
-    ) -> httpx2.Response:
+    def _send(self, method: str, target: str, content: bytes | None = None) -> httpx2.Response:
         try:
-            with self._http.stream(method, f"{self.url}/api/v1{path}", params=dict(asked), content=content) as response:
+            with self._http.stream(method, f"{self.url}/api/v1{target}", content=content) as response:
                 read = bytearray()
                 for chunk in response.iter_bytes():
                     read += chunk

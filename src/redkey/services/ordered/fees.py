@@ -126,7 +126,7 @@ class Treasury:
             return
         self._priced_at = loop.time()
         try:
-            await loop.run_in_executor(self._means.threads, self._network.refresh)
+            await loop.run_in_executor(self._means.readers, self._network.refresh)
             self.failure = ""
         except RedKeyError as cause:
             if cause.code != self.failure:
@@ -145,5 +145,5 @@ class Treasury:
             return [(name, self._network.charged(name)) for name in names]
 
         if names:
-            charges = await loop.run_in_executor(self._means.threads, ask)
+            charges = await loop.run_in_executor(self._means.readers, ask)
             await self._means.path.act(self._topic, lambda unit: book_charges(unit, self._topic, charges))
