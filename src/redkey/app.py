@@ -310,7 +310,10 @@ class App:
             facts=self._order_facts,
             limits=FeeLimits(int(settings.budget_usd_per_hour * USD), int(settings.budget_usd_per_day * USD)),
         )
-        return Orders(topics, means, self.coordinator.order, open_memory)
+        orders = Orders(topics, means, self.coordinator.order, open_memory)
+        text = "Rows that a mirror repeated, changed or left out, and that were asked for again."
+        self.metrics.gauge("mirror_rows_wrong", text, lambda: orders.noticed)
+        return orders
 
     def _order_facts(self, topic: str) -> list[Draft]:
         """Return what this log must record of itself in an ordered workspace: who signs its checkpoints."""

@@ -226,7 +226,9 @@ def test_a_wrong_key_is_named(standin, tmp_path):
         key = PrivateKey.generate_ed25519()
         bench.restart(operator=Operator(bench.operator.account, key))
 
-    assert _refusal(standin, tmp_path, prepare).code == "topic_foreign"
+    found = _refusal(standin, tmp_path, prepare)
+    assert found.code == "key_wrong"
+    assert "hedera.key_file" in found.message
 
 
 def test_a_topic_that_does_not_exist_is_named_before_anything_is_paid(standin, tmp_path):

@@ -175,10 +175,6 @@ class Network:
             sleep(min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(0.5, pause * 2)
 
-    def clock_offset(self) -> float:
-        """Return by how many seconds this machine's clock is ahead of the network's, as far as the mirror shows it."""
-        return (time.time_ns() - self.mirror.complete_until()) / NANOSECONDS
-
     def _signed(self, transaction: Transaction, transaction_id: str, terms: Terms) -> dict[str, Any]:
         account, seconds, nanos = transaction_id.rsplit("-", 2)
         if account != self.operator.account:

@@ -15,7 +15,7 @@ import structlog
 from hiero_sdk_python.crypto.private_key import PrivateKey
 
 from redkey.errors import NetworkAway
-from redkey.hedera.mirror import MirrorTopic
+from redkey.hedera.mirror import MirrorAccount, MirrorTopic
 from redkey.hedera.network import Network, Terms
 from redkey.hedera.refusals import refusal
 from redkey.ledger.fees import ExchangeRate, Price, submit_price
@@ -55,9 +55,10 @@ class TopicPrices:
 
     def refresh(self) -> None:
         """Ask the network for everything that a price depends on."""
+        # First the account: with a wrong key, every topic would seem to be somebody else's.
+        self._balance = self.balance()
         self.rate()
         self._custom = self._topics_fee()
-        self._balance = self.balance()
 
     def balance(self) -> int:
         """Return what the operator's account has, in tinybars; warn once when it gets low."""
@@ -65,14 +66,23 @@ class TopicPrices:
         found = self._network.mirror.account(account)
         if found is None:
             raise refusal("PAYER_ACCOUNT_NOT_FOUND", account, self._network.addresses.name)
+        self._check_key(found)
         is_low = found.tinybars < self._limits.low_balance
         if is_low and not self._is_low:
             _log.warning("the balance is low; send HBAR to the account", account=account, code="balance_low")
         self._is_low = is_low
         return found.tinybars
 
+    def _check_key(self, account: MirrorAccount) -> None:
+        """Refuse a key file of another account; of lists of keys only the network knows."""
+        key, ours = account.key, self._network.operator.key.public_key().to_string_raw()
+        if key is not None and key.kind in _SIMPLE_KEYS and key.key != ours:
+            raise refusal("INVALID_SIGNATURE", account.account, self._network.addresses.name)
+
     def price(self, size: int) -> Price:
         """Return the price of a message after asking the network."""
+        # First the account: with a wrong key, every topic would seem to be somebody else's.
+        self.balance()
         self.rate()
         self._custom = self._topics_fee()
         return self.known_price(size)

@@ -250,5 +250,5 @@ class Anchoring:
 def check_affordable(tinybars: int, price: Price, account: str) -> None:
     """Raise Refused (402) if a balance does not cover a price."""
     if tinybars < price.tinybars:
-        text = f"The account {account} cannot pay the network's fee. Nothing was lost; send HBAR to it and retry."
+        text = f"The account {account} cannot pay the network's fee. Nothing was lost; put money on it and retry."
         raise Refused(402, "network_balance_empty", text)

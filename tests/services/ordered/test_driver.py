@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
 
@@ -51,6 +51,7 @@ class Member:
     """The topic as one account writes to it."""
 
     network, topic = NETWORK, TOPIC
+    noticed: Mapping[str, int] = {}
 
     def __init__(self, shared: Shared, payer: str) -> None:
         self._shared, self.payer = shared, payer

@@ -86,8 +86,8 @@ class OrderedTopic:
 
     @property
     def price_failure(self) -> str:
-        """Return why prices are not known; empty if they are."""
-        return self._treasury.failure
+        """Return why no message can be paid now; empty if messages can."""
+        return self._treasury.failure or ("network_budget_exhausted" if self.desk.is_over_budget else "")
 
     async def stop(self) -> None:
         """Stop. Requests that are not answered yet may be recorded: a retry with the same key gets the outcome."""
