@@ -172,6 +172,38 @@ def test_a_topic_is_handed_over_only_as_the_network_shows_it(
     assert not shared_network.state.topics[topic].is_deleted
 
 
+def test_a_party_is_added_and_removed_by_commands_and_the_network_enforces_it(
+    ours: Organisation, customer: Network, shared_network: StandIn
+) -> None:
+    """The submit key has the party's key, and has it no more; what still gets to the topic counts for nothing."""
+    workspace_id, rk = begin(ours)
+    rk.close()
+    topic, account = ours.ledger(workspace_id)["topic"], customer.operator.account
+    data = ("--data", str(ours.server.data))
+
+    def status_of_a_message() -> str:
+        name = customer.ids.draw()
+        customer.submit(topic, b"a stranger's message", name, Terms(HBAR))
+        return customer.wait(name).status
+
+    assert status_of_a_message() == "INVALID_SIGNATURE"
+    redkey(ours, "hedera", "party", "add", workspace_id, account, *data)
+    until(lambda: [one["account"] for one in ours.ledger(workspace_id)["parties"]] == [account])
+    assert status_of_a_message() == "SUCCESS"
+    redkey(ours, "hedera", "party", "remove", workspace_id, account, *data)
+    until(lambda: not ours.ledger(workspace_id)["parties"])
+    assert status_of_a_message() == "INVALID_SIGNATURE"
+    # Somebody lets it through all the same: the ledger knows no such party any more.
+    state = shared_network.state
+    with state.changed:
+        state.append(topic, account, state.next_timestamp(), json.dumps({"late": True}).encode())
+    path = f"/workspaces/{workspace_id}/ledger/left-out"
+    until(lambda: len(said(ours.operator.get(path))["items"]) == 2)
+    assert {one["account"] for one in said(ours.operator.get(path))["items"]} == {account}
+    path = f"/workspaces/{workspace_id}/ledger/parties/{account}"
+    refused(ours.operator.delete(path), 404, "party_not_found")
+
+
 def test_bad_input_is_told_with_the_next_step_and_nothing_is_begun(ours: Organisation, customer: Network) -> None:
     ledger = f"/workspaces/{FIRST}KR/ledger"
     assert "hedera.network" in refused(ours.operator.put(ledger, json={"topic": "0.0.424242"}), 422, "topic_unknown")
