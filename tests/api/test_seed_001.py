@@ -189,6 +189,54 @@ def test_an_artifact_carries_its_uri_and_its_stream_its_versions_and_what_replac
     ]
 
 
+@pytest.mark.parametrize(
+    ("end", "is_on_the_wire"),
+    [("r" * 180, True), ("r" * 181, False), ("a%20b.pdf?x=1#2", True)],
+)
+def test_a_uri_is_on_the_wire_up_to_200_bytes_of_ascii_and_else_in_the_document(
+    workspace: Workspace, end: str, is_on_the_wire: bool
+) -> None:
+    uri = f"https://example.com/{end}"
+    (agent,) = agents(workspace, 1)
+    claim_id = won(workspace.admin, create_task(workspace.admin), agent)
+    added = act(workspace.admin, claim_id, "artifacts", {"name": "a", "sha256": "0" * 64, "bytes": 5, "uri": uri})
+    assert added.status == 201
+    (ready,) = [one for one in _events(workspace, f"/claims/{claim_id}") if one["type"] == "artifact.ready"]
+    assert ready["data"].get("uri") == (uri if is_on_the_wire else None)
+    assert _document(workspace, ready["eventId"], "content_ref")["uri"] == uri
+
+
+@pytest.mark.parametrize("uri", ["https://example.com/\u00fc.pdf", "https://example.com/a b.pdf", "no uri"])
+def test_what_is_no_uri_is_refused(workspace: Workspace, uri: str) -> None:
+    (agent,) = agents(workspace, 1)
+    claim_id = won(workspace.admin, create_task(workspace.admin), agent)
+    refused = act(workspace.admin, claim_id, "artifacts", {"name": "a", "sha256": "0" * 64, "bytes": 5, "uri": uri})
+    assert refused.status == 422
+    assert refused.json["errors"][0]["pointer"] == "/uri", refused.text
+
+
+def test_a_uri_with_a_secret_reaches_no_wire(workspace: Workspace) -> None:
+    """By the call for artifacts, and inside a completion."""
+    (agent,) = agents(workspace, 1)
+    claim_id = won(workspace.admin, create_task(workspace.admin), agent)
+    uri = "https://user:hunter2hunter2@example.com/report.pdf"
+    artifact = {"name": "a", "sha256": "0" * 64, "bytes": 5, "uri": uri}
+    for verb, body, pointer in (
+        ("artifacts", artifact, "/uri"),
+        ("complete", {"artifacts": [artifact]}, "/artifacts/0/uri"),
+    ):
+        refused = act(workspace.admin, claim_id, verb, body)
+        assert (refused.status, refused.json["code"]) == (422, "secret_detected"), verb
+        assert refused.json["errors"][0]["pointer"] == pointer
+    assert "hunter2" not in json.dumps(_wires_of(workspace))
+
+
+def _wires_of(workspace: Workspace) -> list[object]:
+    """Everything that the ledger tells."""
+    items: list[object] = workspace.admin.get("/ledger/query?limit=500").json["items"]
+    return items
+
+
 def test_a_workflow_belongs_to_a_phase_and_a_phase_to_a_project(workspace: Workspace) -> None:
     begin_queue(workspace.admin)
     post = workspace.admin.post
