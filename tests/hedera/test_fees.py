@@ -8,7 +8,14 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
+from hiero_sdk_python import PrivateKey
+from structlog.testing import capture_logs
 
+from redkey.hedera.network import Network
+from redkey.hedera.prices import FeeTerms, TopicPrices
+from redkey.hedera.standin.pages import MirrorError
+from redkey.hedera.standin.rest import MirrorRest
+from redkey.hedera.standin.server import StandIn
 from redkey.ledger.fees import USD, ExchangeRate, Price, submit_price
 from redkey.services.network_fees import FeeBook, put_book
 from redkey.stores.opening import open_store
@@ -81,3 +88,30 @@ def test_what_is_shown_for_a_million_wires_is_within_one_percent_of_the_table(tm
             assert shown["messages"] == MILLION
             assert abs(Decimal(str(shown["amount"])) - table) <= table / 100
             assert shown["credits"] == pytest.approx(shown["amount"] * 1000)
+
+
+def test_a_change_of_the_networks_prices_is_followed_and_told(standin: StandIn, network: Network, topic: str) -> None:
+    """For every size, with one signature and with two; to the tinycent."""
+    for percent in (100, 250):
+        standin.state.percent = percent
+        with capture_logs() as logs:
+            for keys in ((), (PrivateKey.generate_ed25519(),)):
+                prices = TopicPrices(network, topic, FeeTerms(USD), keys)
+                prices.refresh()
+                for size in (1, 100, 101, 600, 1024):
+                    expected = submit_price(size, signatures=1 + len(keys)) * percent // 100
+                    assert abs(prices.known_price(size).tinycents - expected) <= 1
+        assert [one["code"] for one in logs] == ([] if percent == 100 else ["prices_changed"] * 2)
+
+
+def test_a_mirror_without_estimates_leaves_the_published_table(
+    network: Network, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redkey.hedera.standin.rest.MirrorRest.estimate", _no_estimates)
+    prices = TopicPrices(network, topic, FeeTerms(USD))
+    prices.refresh()
+    assert prices.known_price(600).tinycents == submit_price(600)
+
+
+def _no_estimates(self: MirrorRest, body: bytes) -> None:
+    raise MirrorError(404, "Not found")

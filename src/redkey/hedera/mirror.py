@@ -242,7 +242,9 @@ class Mirror:
 
     def _send(self, method: str, target: str, content: bytes | None = None) -> httpx2.Response:
         try:
-            with self._http.stream(method, f"{self.url}/api/v1{target}", content=content) as response:
+            headers = {} if content is None else {"content-type": "application/protobuf"}
+            url = f"{self.url}/api/v1{target}"
+            with self._http.stream(method, url, content=content, headers=headers) as response:
                 read = bytearray()
                 for chunk in response.iter_bytes():
                     read += chunk

@@ -109,6 +109,8 @@ class NetworkState:
         # By the start of validity, which is nearly unique: how the mirror finds a transaction by its id.
         self.by_start: dict[int, list[Executed]] = {}
         self.is_closed = False
+        # What is charged, in percent of the published prices.
+        self.percent = 100
         self._next_entity = FIRST_ENTITY
         self._last_timestamp = 0
         self._last_mirrored = 0
