@@ -92,6 +92,8 @@ _THREADS = 4
 _ANCHOR_THREADS = 8
 # How many messages of ordered workspaces are submitted at once; each waits seconds for the network.
 _ORDER_THREADS = 48
+# How many ordered workspaces are read at once.
+_ORDER_READERS = 16
 Door = Callable[[Exchange], Coroutine[Any, Any, None] | None]
 
 
@@ -299,16 +301,21 @@ class App:
         settings = self.config.hedera
         topics, self._peers = open_topics(settings), open_peers(settings)
         self._order_threads = ThreadPoolExecutor(_ORDER_THREADS, thread_name_prefix="redkey-order")
+        self._order_readers = ThreadPoolExecutor(_ORDER_READERS, thread_name_prefix="redkey-order-read")
         means = OrderMeans(
             path=self.coordinator,
             store=self.store,
             clock=self.store.clock,
             threads=self._order_threads,
+            readers=self._order_readers,
             fetch=self._peers.fetch,
             facts=self._order_facts,
             limits=FeeLimits(int(settings.budget_usd_per_hour * USD), int(settings.budget_usd_per_day * USD)),
         )
-        return Orders(topics, means, self.coordinator.order, open_memory)
+        orders = Orders(topics, means, self.coordinator.order, open_memory)
+        text = "Rows that a mirror repeated, changed or left out, and that were asked for again."
+        self.metrics.gauge("mirror_rows_wrong", text, lambda: orders.noticed)
+        return orders
 
     def _order_facts(self, topic: str) -> list[Draft]:
         """Return what this log must record of itself in an ordered workspace: who signs its checkpoints."""
@@ -425,6 +432,7 @@ class App:
         if self.orders is not None:
             # Not on the loop: a thread may wait for the outcome of a message.
             await asyncio.to_thread(self._order_threads.shutdown)
+            await asyncio.to_thread(self._order_readers.shutdown)
             self._peers.close()
             self.orders.close()
         self.store.close()

@@ -189,7 +189,8 @@ class Hedera(_Table, frozen=True):
     topic: Annotated[str, msgspec.Meta(pattern=r"^(\d+\.\d+\.\d+)?$")] = ""
     # A workspace with new records is anchored at most this often.
     anchor_seconds: Seconds = 60.0
-    # The budgets for fees in an hour and in a day (UTC), in dollars; anchoring waits when one is used up.
+    # The budgets of each workspace for fees in an hour and in a day (UTC), in dollars; anchoring waits when one is used
+    # up, and requests to a workspace that the network orders are refused.
     budget_usd_per_hour: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     budget_usd_per_day: Annotated[float, msgspec.Meta(ge=0)] = 10.0
     # The highest fee of one message, and the highest custom fee of a topic (HIP-991).

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 
+from redkey.api.surface import routes
+from redkey.shapes.fields import Identified
 from redkey.wire.schema import compile_schema
 from tests.api.conftest import Workspace
 from tests.api.test_claims import act, agents, won
@@ -183,6 +187,54 @@ def test_an_artifact_carries_its_uri_and_its_stream_its_versions_and_what_replac
         (first["artifactId"], 1, None),
         (first["artifactId"], 2, by),
     ]
+
+
+@pytest.mark.parametrize(
+    ("end", "is_on_the_wire"),
+    [("r" * 180, True), ("r" * 181, False), ("a%20b.pdf?x=1#2", True)],
+)
+def test_a_uri_is_on_the_wire_up_to_200_bytes_of_ascii_and_else_in_the_document(
+    workspace: Workspace, end: str, is_on_the_wire: bool
+) -> None:
+    uri = f"https://example.com/{end}"
+    (agent,) = agents(workspace, 1)
+    claim_id = won(workspace.admin, create_task(workspace.admin), agent)
+    added = act(workspace.admin, claim_id, "artifacts", {"name": "a", "sha256": "0" * 64, "bytes": 5, "uri": uri})
+    assert added.status == 201
+    (ready,) = [one for one in _events(workspace, f"/claims/{claim_id}") if one["type"] == "artifact.ready"]
+    assert ready["data"].get("uri") == (uri if is_on_the_wire else None)
+    assert _document(workspace, ready["eventId"], "content_ref")["uri"] == uri
+
+
+@pytest.mark.parametrize("uri", ["https://example.com/\u00fc.pdf", "https://example.com/a b.pdf", "no uri"])
+def test_what_is_no_uri_is_refused(workspace: Workspace, uri: str) -> None:
+    (agent,) = agents(workspace, 1)
+    claim_id = won(workspace.admin, create_task(workspace.admin), agent)
+    refused = act(workspace.admin, claim_id, "artifacts", {"name": "a", "sha256": "0" * 64, "bytes": 5, "uri": uri})
+    assert refused.status == 422
+    assert refused.json["errors"][0]["pointer"] == "/uri", refused.text
+
+
+def test_a_uri_with_a_secret_reaches_no_wire(workspace: Workspace) -> None:
+    """By the call for artifacts, and inside a completion."""
+    (agent,) = agents(workspace, 1)
+    claim_id = won(workspace.admin, create_task(workspace.admin), agent)
+    uri = "https://user:hunter2hunter2@example.com/report.pdf"
+    artifact = {"name": "a", "sha256": "0" * 64, "bytes": 5, "uri": uri}
+    for verb, body, pointer in (
+        ("artifacts", artifact, "/uri"),
+        ("complete", {"artifacts": [artifact]}, "/artifacts/0/uri"),
+    ):
+        refused = act(workspace.admin, claim_id, verb, body)
+        assert (refused.status, refused.json["code"]) == (422, "secret_detected"), verb
+        assert refused.json["errors"][0]["pointer"] == pointer
+    assert "hunter2" not in json.dumps(_wires_of(workspace))
+
+
+def _wires_of(workspace: Workspace) -> list[object]:
+    """Everything that the ledger tells."""
+    items: list[object] = workspace.admin.get("/ledger/query?limit=500").json["items"]
+    return items
 
 
 def test_a_workflow_belongs_to_a_phase_and_a_phase_to_a_project(workspace: Workspace) -> None:
@@ -366,3 +418,71 @@ def test_every_item_of_a_list_has_its_id_under_id_too(workspace: Workspace) -> N
         items = workspace.admin.get(path).json["items"]
         assert items, path
         assert [item["id"] for item in items] == [item[name] for item in items]
+
+
+# Replies with a specific id and without `id`, and why.
+SEED_KEYS = "The seed states exactly these keys."
+ACT = "It acknowledges an act on a thing that the caller named, and shows no thing."
+WITHOUT_ID = {
+    "Claimed": SEED_KEYS,
+    "Missed": SEED_KEYS,
+    "Rejected": SEED_KEYS,
+    "NoTasks": SEED_KEYS,
+    "ClaimChanged": SEED_KEYS,
+    "ClaimEnded": SEED_KEYS,
+    "ClaimSpending": SEED_KEYS,
+    "ProgressReported": SEED_KEYS,
+    "Heartbeat": SEED_KEYS,
+    "ContextState": SEED_KEYS,
+    "Receipt": "It is a proof of an event, with the keys that verifiers read.",
+    "RegisteredClient": "OAuth states its keys (RFC 7591).",
+    "SentMessages": "It is about several messages, and each of them has its id.",
+    **dict.fromkeys(
+        (
+            "AgentHeard",
+            "CreditsGranted",
+            "DeactivatedAgent",
+            "EndedSession",
+            "ErasedContent",
+            "MessageRead",
+            "PolicyChange",
+            "PricesSet",
+            "RaisedRules",
+            "RemovedPerson",
+            "RevokedKey",
+            "RoleGrant",
+            "WebhookChanged",
+        ),
+        ACT,
+    ),
+}
+
+
+def _structs(kind: Any) -> Iterator[type[msgspec.Struct]]:
+    """The structs that a reply is or may be, and the items of its pages."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield kind
+    for part in get_args(kind):
+        yield from _structs(part)
+
+
+def test_every_reply_about_one_thing_has_its_id_under_id_too() -> None:
+    """Whatever an operation may reply with: the thing itself, what was created, and each item of a list."""
+    replies = {one for route in routes() for one in _structs(route.operation.reply)}
+    specific = {one for one in replies if any(field.name.endswith("_id") for field in msgspec.structs.fields(one))}
+    assert len(specific) > 50
+    missing = {one.__name__ for one in specific if "id" not in one.__struct_fields__}
+    assert missing == set(WITHOUT_ID)
+    for one in replies:
+        if issubclass(one, Identified):
+            assert one.SPECIFIC in one.__struct_fields__, f"{one.__name__} names no field of its own"
+
+
+def test_what_was_created_has_its_id_under_id_too(workspace: Workspace) -> None:
+    admin = workspace.admin
+    for path, body, name in (
+        ("/queues", {"name": "second"}, "queueId"),
+        (f"/workspaces/{workspace.workspace_id}/api-keys", {"scopes": ["read"]}, "keyId"),
+    ):
+        created = admin.post(path, body).json
+        assert created["id"] == created[name]

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from redkey.config import load
+from redkey.hedera.opening import read_key
 
 REDKEY = [sys.executable, "-m", "redkey"]
 PATIENCE_SECONDS = 60.0
@@ -108,6 +109,8 @@ def test_a_server_anchors_and_its_receipts_verify_against_the_mirror_and_offline
         fees = json.loads(redkey("usage", "credits", "--json", "--data", data))["ledgerFees"]
         assert fees["currency"] == "USD"
         assert fees["tinybars"] > 0
+        redkey("backup", data, str(tmp_path / "backup"), "--with-keys")
+        redkey("ledger", "dump", data, "--content", "--out", str(tmp_path / "dump.jsonl"))
     finally:
         server.send_signal(signal.SIGTERM)
         assert server.wait(PATIENCE_SECONDS) == 0
@@ -115,9 +118,12 @@ def test_a_server_anchors_and_its_receipts_verify_against_the_mirror_and_offline
     assert "fees: " in told
     redkey("fsck", data)
     secret = Path(settings.key_file).read_text().strip()
+    raw = read_key(Path(settings.key_file)).to_string_raw()
+    assert (tmp_path / "backup").is_dir()
     for file in tmp_path.rglob("*"):
         if file.is_file() and file != Path(settings.key_file):
-            assert secret.encode() not in file.read_bytes(), file
+            for shape in (secret.encode(), raw.encode(), bytes.fromhex(raw)):
+                assert shape not in file.read_bytes(), file
 
 
 def test_topics_and_balances_by_command(config):

@@ -117,9 +117,9 @@ class AnchorBench:
         """The messages of the public topic."""
         return [message.record.wire for message in self.standin.state.topics[self.topic].messages]
 
-    def receipt(self) -> dict[str, Any]:
-        """The receipt of the first record that the newest anchor covers."""
-        record = self.store.read(self.local, 0, 1)[0]
+    def receipt(self, sequence: int = 1) -> dict[str, Any]:
+        """The receipt of a record."""
+        record = self.store.read(self.local, sequence - 1, 1)[0]
         wire_id = decode(record.wire)["wire_id"]
         found = receipt_for(self.store, self.local, wire_id, self.signing, base_url="http://127.0.0.1")
         assert found is not None

@@ -30,13 +30,14 @@ class Server(Office):
         super().__init__(MemoryStore(SystemClock(), MemoryDisk()), CountedIds(lane))
         self.topic = self.store.create_topic(projected_topic(network.network, network.topic))
         self.bodies: dict[str, bytes] = {}
-        self.threads = ThreadPoolExecutor(40)
+        self.threads, self.readers = ThreadPoolExecutor(40), ThreadPoolExecutor(4)
         self.clock = SystemClock()
         means = OrderMeans(
             path=self.coordinator,
             store=self.store,
             clock=self.clock,
             threads=self.threads,
+            readers=self.readers,
             fetch=self.bodies.get,
             facts=lambda topic: [],
             limits=FeeLimits(10**6 * USD, 10**6 * USD),
@@ -76,6 +77,7 @@ async def running(*servers: Server) -> AsyncIterator[None]:
             await server.driver.stop()
             await server.coordinator.stop()
             server.threads.shutdown()
+            server.readers.shutdown()
 
 
 async def until(holds: Callable[[], object]) -> None:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hiero_sdk_python import AccountId, Hbar, PrivateKey
 from hiero_sdk_python.consensus.topic_create_transaction import TopicCreateTransaction
@@ -171,6 +172,38 @@ def test_a_topic_is_handed_over_only_as_the_network_shows_it(
     assert not shared_network.state.topics[topic].is_deleted
 
 
+def test_a_party_is_added_and_removed_by_commands_and_the_network_enforces_it(
+    ours: Organisation, customer: Network, shared_network: StandIn
+) -> None:
+    """The submit key has the party's key, and has it no more; what still gets to the topic counts for nothing."""
+    workspace_id, rk = begin(ours)
+    rk.close()
+    topic, account = ours.ledger(workspace_id)["topic"], customer.operator.account
+    data = ("--data", str(ours.server.data))
+
+    def status_of_a_message() -> str:
+        name = customer.ids.draw()
+        customer.submit(topic, b"a stranger's message", name, Terms(HBAR))
+        return customer.wait(name).status
+
+    assert status_of_a_message() == "INVALID_SIGNATURE"
+    redkey(ours, "hedera", "party", "add", workspace_id, account, *data)
+    until(lambda: [one["account"] for one in ours.ledger(workspace_id)["parties"]] == [account])
+    assert status_of_a_message() == "SUCCESS"
+    redkey(ours, "hedera", "party", "remove", workspace_id, account, *data)
+    until(lambda: not ours.ledger(workspace_id)["parties"])
+    assert status_of_a_message() == "INVALID_SIGNATURE"
+    # Somebody lets it through all the same: the ledger knows no such party any more.
+    state = shared_network.state
+    with state.changed:
+        state.append(topic, account, state.next_timestamp(), json.dumps({"late": True}).encode())
+    path = f"/workspaces/{workspace_id}/ledger/left-out"
+    until(lambda: len(said(ours.operator.get(path))["items"]) == 2)
+    assert {one["account"] for one in said(ours.operator.get(path))["items"]} == {account}
+    path = f"/workspaces/{workspace_id}/ledger/parties/{account}"
+    refused(ours.operator.delete(path), 404, "party_not_found")
+
+
 def test_bad_input_is_told_with_the_next_step_and_nothing_is_begun(ours: Organisation, customer: Network) -> None:
     ledger = f"/workspaces/{FIRST}KR/ledger"
     assert "hedera.network" in refused(ours.operator.put(ledger, json={"topic": "0.0.424242"}), 422, "topic_unknown")
@@ -287,12 +320,18 @@ def test_an_account_without_balance_is_told_and_what_was_promised_is_kept(
                 "/queues", json={"name": "poor"}, headers={"authorization": f"Bearer {rk.settings.api_key}"}
             )
             refused(found, 402, "network_balance_empty")
+            assert names_no_network(found.text)
             until(lambda: "balance_low" in ours.server.logs())
         finally:
             account.balance = kept
         until(lambda: _takes(rk, "rich"))
         assert sorted(one.queue_id for one in rk.queues.list()) == ["queue_before", "queue_rich"]
     until(lambda: ours.spent(workspace_id)[1] == 0)
+
+
+def names_no_network(text: str) -> bool:
+    """Whether a caller's error says nothing of the network behind the ledger."""
+    return not any(word in text.lower() for word in ("hedera", "hbar", "tinybar", "0.0."))
 
 
 def _takes(rk: RedKey, name: str) -> bool:
@@ -318,14 +357,18 @@ def test_a_budget_that_is_used_up_is_402_and_nothing_is_sent(
         one.server.stop()
         limit = one.config.replace("budget_usd_per_hour = 1000", "budget_usd_per_hour = 0.001")
         with serving(tmp_path / "thrifty", config=limit) as server, RedKey(server.url, rk.settings.api_key) as later:
-            from redkey.client import ApiError
+            headers = {"authorization": f"Bearer {rk.settings.api_key}"}
 
-            def refusal() -> str:
-                with pytest.raises(ApiError) as found:
-                    later.with_options(max_retries=0).queues.create("more")
-                return found.value.code
+            def refusal() -> httpx2.Response:
+                return httpx2.post(f"{server.url}/queues", json={"name": "more"}, headers=headers, timeout=60)
 
-            until(lambda: refusal() == "network_budget_exhausted")
+            until(lambda: refusal().json()["code"] == "network_budget_exhausted")
+            assert refusal().status_code == 402
+            assert names_no_network(refusal().text)
+            operator = Organisation(server, limit)
+            assert operator.ledger(workspace_id)["priceFailure"] == "network_budget_exhausted"
+            operator.close()
+            assert "hedera.budget_usd_per_hour" in server.logs(), "the operator learns which setting it is"
             assert len(later.queues.list().page().items) == 1
         assert len(shared_network.state.topics[topic].messages) == sent
 

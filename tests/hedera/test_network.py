@@ -17,10 +17,12 @@ from hiero_sdk_python.transaction.transaction_id import TransactionId
 from redkey.errors import ConfigRefused, NetworkAway, NetworkRefused
 from redkey.hedera.ids import TransactionIds, valid_start
 from redkey.hedera.network import Addresses, Network, Operator, Terms
+from redkey.hedera.opening import read_key
+from redkey.hedera.prices import FeeTerms, TopicPrices
 from redkey.hedera.reader import TopicReader
 from redkey.hedera.standin.server import StandIn
 from redkey.hedera.stream import Waker
-from redkey.ledger.fees import HBAR, submit_price
+from redkey.ledger.fees import HBAR, USD, submit_price
 from tests.harness.hedera import addresses_of, create_topic, sdk_client
 
 
@@ -299,3 +301,33 @@ def test_the_protobufs_of_hedera_and_a2a_live_in_one_process():
     text = "import a2a.types, redkey.hedera.network, redkey.hedera.standin.server, redkey.a2a.grpc_face; print('both')"
     found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert found.stdout.strip() == "both", found.stderr
+
+
+@pytest.mark.parametrize("shape", ["ed25519 hex", "ed25519 der", "ecdsa 0x", "ecdsa der", "ecdsa 0x der"])
+def test_a_key_file_has_any_shape_that_portals_show(tmp_path, shape):
+    """The account of the key takes its transactions."""
+    kind, _, shown = shape.partition(" ")
+    key = PrivateKey.generate_ed25519() if kind == "ed25519" else PrivateKey.generate_ecdsa()
+    text = key.to_string_der() if "der" in shown else key.to_string_raw()
+    file = tmp_path / "operator.key"
+    file.write_text(f"{'0x' if '0x' in shown else ''}{text}\n")
+    file.chmod(0o600)
+    with StandIn() as standin:
+        account, _ = standin.open_account(key=key)
+        opened = Network(addresses_of(standin), Operator(account, read_key(file)))
+        topic = create_topic(opened, opened.operator.key)
+        prices = TopicPrices(opened, topic, FeeTerms(USD))
+        assert prices.price(100).tinybars > 0, "the mirror shows the same key"
+        assert opened.wait(submit(opened, topic)).state == "recorded"
+        opened.close()
+
+
+@pytest.mark.parametrize("text", ["0x12", "nothing", "12" * 40])
+def test_a_key_file_without_a_key_is_refused_and_not_quoted(tmp_path, text):
+    file = tmp_path / "operator.key"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(ConfigRefused) as refused:
+        read_key(file)
+    assert "0x" in refused.value.message
+    assert text not in refused.value.message.replace(str(file), "").replace("0x and", "")

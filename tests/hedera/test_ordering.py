@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,11 @@ def test_of_thirty_two_claimants_at_two_servers_one_wins_whatever_the_network_do
             await until(lambda: theirs.read_to() == ours.read_to() == last)
 
     asyncio.run(race())
+    noticed = Counter[str]()
+    for server in (ours, theirs):
+        noticed.update(server.driver.network.noticed)
+    assert bool(noticed["repeated"]) == bool(faults.happened["repeat"]), noticed
+    assert noticed.total() > 2, "what the mirror did wrong is told"
     partner.close()
     assert sum(faults.happened.values()) > 10
     wires = [message.record.wire for message in standin.state.topics[topic].messages]

@@ -137,7 +137,7 @@ def test_the_table_names_what_is_red_and_counts_everything() -> None:
     assert "| all | 3 | 2 | 1 |" in text
 
 
-def _run(folder: Path, source: str, *arguments: str) -> tuple[int, str]:
+def _run(folder: Path, source: str, *arguments: str, ci: str = "") -> tuple[int, str]:
     """Run one file of tests in a folder of its own, with one row that names `test_a` of it; exit code and output."""
     (folder / "rows").mkdir()
     row = 'title = "T"\n[[rows]]\nsection = "S"\nrequirement = "R"\ntests = ["test_it.py::test_a"]\n'
@@ -148,7 +148,7 @@ def _run(folder: Path, source: str, *arguments: str) -> tuple[int, str]:
     options = [part for plugin in plugins for part in ("-p", plugin)]
     command = [sys.executable, "-m", "pytest", "-q", *options, "--seed-rows", str(folder / "rows"), *arguments]
     # Loading the plugins of everything that is installed takes longer than the run.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CI": ci}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
@@ -168,6 +168,12 @@ def test_a_run_with_workers_fails_when_a_row_is_red(source: str, code: int, said
     found, output = _run(tmp_path, source, "--seed-table", "-n", "1")
     assert found == code, output
     assert f"9-1     {said}" in output
+
+
+def test_a_skipped_row_fails_a_run_that_checks_for_others(tmp_path: Path) -> None:
+    found, output = _run(tmp_path, "import pytest\ndef test_a(): pytest.skip('no Node')", "--seed-table", ci="true")
+    assert found == 1, output
+    assert "9-1     skipped" in output
 
 
 @pytest.mark.parametrize(

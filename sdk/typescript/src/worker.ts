@@ -57,7 +57,7 @@ const PRESENCE_SECONDS = 60;
 const REJECTED_PAUSE_SECONDS = 5;
 const REASON_LIMIT = 8000;
 // For optional calls: a server that does not answer must not delay a stop.
-const BRIEF = { timeoutSeconds: 5, maxRetries: 1 };
+const BRIEF = { timeoutSeconds: 15, maxRetries: 1 };
 
 type Runtime = { on(name: string, listener: () => void): void; off(name: string, listener: () => void): void };
 

@@ -4,7 +4,7 @@ import { RedKey } from "../src/index.js";
 
 const [, , queue = "", file = ""] = process.argv;
 const runs = Array.from({ length: 8 }, async () => {
-  const rk = new RedKey({ log: () => undefined });
+  const rk = new RedKey({ log: (line) => void (process.env["RACE_LOG"] && console.error(line)) });
   rk.worker({
     queue,
     leaseSeconds: 30,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import httpx2
 import msgspec
@@ -18,6 +19,8 @@ from redkey.ledger.record import hedera_time, parse_hedera_time
 SECONDS = 10.0
 PAGE = 100
 _ANSWER_LIMIT = 16 * 1024 * 1024
+# How many pages without a transaction are read one after the other: enough for decades of weeks.
+_EMPTY_PAGES = 1000
 
 T = TypeVar("T")
 
@@ -76,10 +79,16 @@ class MirrorTopic(msgspec.Struct, frozen=True):
 
     topic_id: str
     memo: str = ""
+    created_timestamp: str | None = None
     deleted: bool = False
     admin_key: MirrorKey | None = None
     submit_key: MirrorKey | None = None
     custom_fees: CustomFees = CustomFees()
+
+    @property
+    def created_at(self) -> int:
+        """The consensus time of its creation in nanoseconds; 0 if the mirror does not have it."""
+        return parse_hedera_time(self.created_timestamp) if self.created_timestamp else 0
 
 
 class _Balance(msgspec.Struct, frozen=True):
@@ -175,15 +184,28 @@ class Mirror:
                 return one
         return None
 
-    def transactions(self, account: str, kind: str, after: int = 0) -> Iterator[MirrorTransaction]:
-        """Yield the transactions of one kind that an account took part in, oldest first."""
-        asked: dict[str, str | int] = {"account.id": account, "transactiontype": kind, "order": "asc", "limit": PAGE}
+    def transactions(
+        self, account: str, kind: str, since: int, *, newest_first: bool = False
+    ) -> Iterator[MirrorTransaction]:
+        """Yield the transactions of one kind that an account took part in since a time.
+
+        A mirror looks at some weeks in one request, so a page may be empty and others follow: the links tell.
+        """
+        order = "desc" if newest_first else "asc"
+        asked = {"account.id": account, "transactiontype": kind, "order": order, "limit": PAGE}
+        target, empty = f"/transactions?{urlencode({**asked, 'timestamp': f'gte:{hedera_time(since)}'}, safe=':')}", 0
+        seen = {target}
         while True:
-            page = self._get("/transactions", _Transactions, {**asked, "timestamp": f"gt:{hedera_time(after)}"})
+            page = self._get(target, _Transactions)
             yield from page.transactions
-            if len(page.transactions) < PAGE:
+            if page.links.next is None:
                 return
-            after = page.transactions[-1].timestamp
+            empty = 0 if page.transactions else empty + 1
+            path, _, query = page.links.next.partition("?")
+            target = f"/transactions?{query}"
+            if not path.endswith("/api/v1/transactions") or "//" in path or target in seen or empty > _EMPTY_PAGES:
+                raise self._unusable(f"the link to the next page leads nowhere: {page.links.next[:200]}")
+            seen.add(target)
 
     def exchange_rate(self) -> ExchangeRate:
         """Return the exchange rate that fees are charged by now."""
@@ -194,7 +216,7 @@ class Mirror:
 
     def estimate(self, transaction: bytes) -> int | None:
         """Return what a transaction would cost in tinycents (HIP-1261); None if this mirror has no estimates."""
-        response = self._send("POST", "/network/fees", {}, content=transaction)
+        response = self._send("POST", "/network/fees", content=transaction)
         return self._read(response, _Estimate).total if response.status_code == 200 else None
 
     def complete_until(self) -> int:
@@ -211,18 +233,18 @@ class Mirror:
         return found
 
     def _find(self, path: str, kind: type[T], asked: Mapping[str, str | int] | None = None) -> T | None:
-        response = self._send("GET", path, asked or {})
+        response = self._send("GET", f"{path}?{urlencode(asked, safe=':')}" if asked else path)
         if response.status_code == 404:
             return None
         if response.status_code != 200:
             raise self._unusable(f"status {response.status_code}: {response.text[:200]}")
         return self._read(response, kind)
 
-    def _send(
-        self, method: str, path: str, asked: Mapping[str, str | int], content: bytes | None = None
-    ) -> httpx2.Response:
+    def _send(self, method: str, target: str, content: bytes | None = None) -> httpx2.Response:
         try:
-            with self._http.stream(method, f"{self.url}/api/v1{path}", params=dict(asked), content=content) as response:
+            headers = {} if content is None else {"content-type": "application/protobuf"}
+            url = f"{self.url}/api/v1{target}"
+            with self._http.stream(method, url, content=content, headers=headers) as response:
                 read = bytearray()
                 for chunk in response.iter_bytes():
                     read += chunk

@@ -109,12 +109,24 @@ class Network:
         Returns once a node has taken the message, or has it already: `resolve` says what became of it. NetworkRefused
         if it was not recorded and will not be; NetworkAway if that is not known (`submission_in_doubt`).
         """
+        self.send(self._message(topic, message, terms), transaction_id, terms)
+
+    def estimate(self, topic: str, size: int, terms: Terms) -> int | None:
+        """Return what a message of this size would cost in tinycents, by the mirror; None if it has no estimates.
+
+        The mirror gets a transaction as it would be sent, with an id that is never used.
+        """
+        transaction = self._message(topic, b"0" * size, terms)
+        [request, *_] = self._signed(transaction, self.ids.draw(), terms).values()
+        return self.mirror.estimate(request.SerializeToString())
+
+    def _message(self, topic: str, message: bytes, terms: Terms) -> Transaction:
         transaction = TopicMessageSubmitTransaction(TopicId.from_string(topic), message)
         if terms.max_custom_fee:
             fee = CustomFixedFee().set_hbar_amount(Hbar.from_tinybars(terms.max_custom_fee))
             limit = CustomFeeLimit().set_payer_id(AccountId.from_string(self.operator.account)).add_custom_fee(fee)
             transaction.set_custom_fee_limits([limit])
-        self.send(transaction, transaction_id, terms)
+        return transaction
 
     def send(self, transaction: Transaction, transaction_id: str, terms: Terms) -> None:
         """Send any transaction of the SDK under an id of ours; ends as `submit` does."""
@@ -174,10 +186,6 @@ class Network:
                 return found
             sleep(min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(0.5, pause * 2)
-
-    def clock_offset(self) -> float:
-        """Return by how many seconds this machine's clock is ahead of the network's, as far as the mirror shows it."""
-        return (time.time_ns() - self.mirror.complete_until()) / NANOSECONDS
 
     def _signed(self, transaction: Transaction, transaction_id: str, terms: Terms) -> dict[str, Any]:
         account, seconds, nanos = transaction_id.rsplit("-", 2)

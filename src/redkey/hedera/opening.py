@@ -69,15 +69,21 @@ def addresses_of(settings: Hedera) -> Addresses:
 
 
 def read_key(path: Path | None) -> PrivateKey:
-    """Read a private key: one line of hex or DER hex, in a file that only its owner may read."""
+    """Read a private key: one line, DER in hex, an Ed25519 key in hex or an ECDSA key as 0x and hex."""
     if path is None:
         raise ConfigRefused("hedera.key_file is missing: the file with the operator's private key")
     text = read_secret(path, "the key file")
     try:
-        return PrivateKey.from_string_der(text) if len(text) > 64 else PrivateKey.from_string_ed25519(text)
+        digits = text.lower().removeprefix("0x")
+        if len(digits) > 64:
+            return PrivateKey.from_string_der(digits)
+        # Portals and wallets show ECDSA keys with 0x.
+        is_ecdsa = digits != text.lower()
+        return PrivateKey.from_string_ecdsa(digits) if is_ecdsa else PrivateKey.from_string_ed25519(digits)
     except ValueError:
         # Without the cause: its message may quote the key.
-        raise ConfigRefused(f"the key file {path} holds no Hedera private key (hex or DER)") from None
+        known = "DER in hex, 64 digits of an Ed25519 key, or 0x and 64 digits of an ECDSA key"
+        raise ConfigRefused(f"the key file {path} holds no Hedera private key ({known})") from None
 
 
 def read_secret(path: Path, name: str) -> str:

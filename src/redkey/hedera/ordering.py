@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+
+import structlog
 
 from redkey.errors import NetworkAway, NetworkRefused
 from redkey.hedera.network import Network
@@ -17,6 +20,7 @@ from redkey.ledger.record import Head, Record, hedera_time
 
 # How long to ask what became of a message: its transaction is valid for two minutes, then the mirror is final.
 RESOLVE_SECONDS = 150.0
+_log = structlog.get_logger("redkey.hedera")
 # How often a message is sent under its id, and how the pauses between grow.
 _ATTEMPTS, _PAUSE_SECONDS = 6, 0.2
 
@@ -28,6 +32,8 @@ class HederaTopic:
         self._client, self._prices = client, prices
         # Transactions that certainly were not recorded: nobody has to wait until they no longer can be.
         self._unsent: set[str] = set()
+        # What was wrong in the mirror's rows; one thread reads at a time.
+        self.noticed: Counter[str] = Counter()
         self.network, self.topic, self.payer = client.addresses.name, topic, client.operator.account
 
     def listen(self, heard: Callable[[], None]) -> Callable[[], None]:
@@ -99,7 +105,14 @@ class HederaTopic:
 
     def read(self, head: Head) -> Sequence[Record]:
         """Return the verified messages after a head, at most one page."""
-        return TopicReader(self._client.mirror, self.topic, head).read()
+        known = set(self.noticed)
+        reader = TopicReader(self._client.mirror, self.topic, head, noticed=self.noticed)
+        try:
+            return reader.read()
+        finally:
+            for kind in self.noticed.keys() - known:
+                url, after = self._client.mirror.url, head.sequence
+                _log.warning("a mirror shows wrong rows", topic=self.topic, kind=kind, after=after, mirror=url)
 
     def _sequence_at(self, timestamp: int) -> int:
         """Return the sequence of the message with this consensus time: the mirror's transactions do not name it."""

@@ -35,14 +35,18 @@ class TopicReader:
         topic: str,
         head: Head = EMPTY_HEAD,
         *,
+        noticed: Counter[str] | None = None,
         pause_seconds: float = _PAUSE_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`head` is where an earlier reader got to; the default is the beginning of the topic."""
+        """`head` is where an earlier reader got to; the default is the beginning of the topic.
+
+        `noticed` goes on counting what earlier readers noticed.
+        """
         self._mirror, self._topic, self.head = mirror, topic, head
         self._pause, self._sleep = pause_seconds, sleep
         # What was noticed: `repeated`, `gap`, `changed` and `malformed` rows.
-        self.noticed: Counter[str] = Counter()
+        self.noticed: Counter[str] = Counter() if noticed is None else noticed
 
     @classmethod
     def from_sequence(cls, mirror: Mirror, topic: str, sequence: int, **options: Any) -> TopicReader:

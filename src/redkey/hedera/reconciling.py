@@ -14,9 +14,11 @@ def charged(network: Network, topic: str, *, changes: bool = False) -> dict[str,
 
     With `changes` what was paid for the topic itself is there too.
     """
-    account, found = network.operator.account, {}
+    account, found, known = network.operator.account, {}, network.mirror.topic(topic)
+    if known is None:
+        return found
     for kind in (_MESSAGES, *(_CHANGES if changes else ())):
-        for one in network.mirror.transactions(account, kind):
+        for one in network.mirror.transactions(account, kind, known.created_at):
             if one.entity_id == topic and one.transaction_id.startswith(f"{account}-"):
                 found[one.transaction_id] = int(kind == _MESSAGES), one.paid_by(account)
     return found

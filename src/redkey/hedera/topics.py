@@ -127,9 +127,13 @@ class HederaTopics:
 
     def last_change(self, topic: str) -> str:
         """Return the last transaction by which this account changed a topic; empty if there is none."""
-        changes = self._network.mirror.transactions(self.account, "CONSENSUSUPDATETOPIC")
-        ours = [one.transaction_id for one in changes if one.entity_id == topic]
-        return ours[-1] if ours and ours[-1].startswith(f"{self.account}-") else ""
+        mirror = self._network.mirror
+        known = mirror.topic(topic)
+        if known is None:
+            return ""
+        changes = mirror.transactions(self.account, "CONSENSUSUPDATETOPIC", known.created_at, newest_first=True)
+        last = next((one.transaction_id for one in changes if one.entity_id == topic), "")
+        return last if last.startswith(f"{self.account}-") else ""
 
     def delete(self, topic: str, transaction_id: str) -> None:
         """Delete a topic of ours; nobody writes to it after that."""

@@ -13,7 +13,7 @@ HBAR = 10**8
 
 # ConsensusSubmitMessage since 2026-05-20: 100 bytes are included. The first signature is included too.
 SUBMIT = 8_000_000
-INCLUDED_BYTES = 100
+INCLUDED_BYTES, LARGEST_MESSAGE = 100, 1024
 BYTE = 6_800
 SIGNATURE = 1_000_000
 # A message to a topic with custom fees (HIP-991), and the creation of topics.
@@ -54,6 +54,24 @@ class ExchangeRate(msgspec.Struct, frozen=True):
     def usd(self, tinybars: int) -> float:
         """Return what an amount of tinybars is worth in dollars."""
         return tinybars * self.cents / self.hbars / USD
+
+
+class Tariff(msgspec.Struct, frozen=True):
+    """What messages to one topic cost: one with the included bytes, and one of the largest size, in tinycents."""
+
+    smallest: int
+    largest: int
+
+    def price(self, size: int) -> int:
+        """Return the price of a message of `size` bytes: every byte above the included ones costs the same."""
+        further = max(0, size - INCLUDED_BYTES)
+        return self.smallest + -(-(self.largest - self.smallest) * further // (LARGEST_MESSAGE - INCLUDED_BYTES))
+
+
+def published_tariff(*, signatures: int = 1, custom_fees: bool = False) -> Tariff:
+    """Return what messages cost by the published table; the submit key may add a signature."""
+    sizes = (INCLUDED_BYTES, LARGEST_MESSAGE)
+    return Tariff(*(submit_price(size, signatures=signatures, custom_fees=custom_fees) for size in sizes))
 
 
 def submit_price(size: int, *, signatures: int = 1, custom_fees: bool = False) -> int:

@@ -7,7 +7,7 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -42,6 +42,8 @@ class NetworkTopic(Protocol):
     network: str
     topic: str
     payer: str
+    # How often a mirror showed rows that were `repeated`, `changed` or `malformed`, or left some out (`gap`).
+    noticed: Mapping[str, int]
 
     def listen(self, heard: Callable[[], None]) -> Callable[[], None]:
         """Call `heard` in a thread when a message may have come; the result ends that. Nothing else depends on it."""

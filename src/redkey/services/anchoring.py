@@ -145,7 +145,7 @@ class Anchoring:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            if not self._means.alone.take():
+            if not self._is_alone():
                 await asyncio.sleep(_AGAIN_SECONDS)
                 continue
             now = loop.time()
@@ -156,6 +156,14 @@ class Anchoring:
             if until is not None:
                 loop.call_at(max(until, loop.time() + 0.01), self._wake.set)
             await self._wake.wait()
+
+    def _is_alone(self) -> bool:
+        """Return whether this server is the one that anchors; nobody is while the store is away."""
+        try:
+            return self._means.alone.take()
+        except StoreError as failure:
+            _log.warning("anchors wait for the store", code=failure.code)
+            return False
 
     async def _look(self, topic: str) -> None:
         """Do the next step for one topic, and schedule the step after it."""
@@ -242,5 +250,5 @@ class Anchoring:
 def check_affordable(tinybars: int, price: Price, account: str) -> None:
     """Raise Refused (402) if a balance does not cover a price."""
     if tinybars < price.tinybars:
-        text = f"The account {account} cannot pay the network's fee. Nothing was lost; send HBAR to it and retry."
+        text = f"The account {account} cannot pay the network's fee. Nothing was lost; put money on it and retry."
         raise Refused(402, "network_balance_empty", text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from redkey.commands.decision import Refused
-from redkey.ledger.fees import USD, Price
+from redkey.ledger.fees import Price
 from redkey.ledger.ports import Reader, Unit
 from redkey.wire.times import NANOSECONDS
 
@@ -55,7 +55,8 @@ class FeeBook(msgspec.Struct, frozen=True):
             (book.day_tinycents, limits.per_day, "day"),
         ):
             if spent + book.reserved + price.tinycents > limit:
-                text = f"The fees of this {name} would exceed ${limit / USD:.4f}; raise hedera.budget_usd_per_{name}."
+                # Callers of the API read this too: it names no setting of the network.
+                text = f"The ledger's budget of this {name} is used up, and nothing was recorded."
                 raise Refused(402, "network_budget_exhausted", text)
         return msgspec.structs.replace(book, reserved=book.reserved + price.tinycents)
 

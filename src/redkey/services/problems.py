@@ -57,7 +57,7 @@ ADVICE = {
     "processes of this data directory: one may have been suspended while it was writing.",
     "commit_in_doubt": "Retry after Retry-After seconds with the same Idempotency-Key; the answer then says what was "
     "recorded.",
-    "network_balance_empty": "Ask the operator to send HBAR to the server's account, then retry with the same key.",
+    "network_balance_empty": "Ask the operator to put money on the server's account, then retry with the same key.",
     "network_budget_exhausted": "Ask the operator to raise the budget, or retry in the next hour or day.",
     "network_fee_refused": "Ask the operator to look at the fee limits and the topic; the server's log says more.",
     "network_not_configured": "Set the table [hedera] and restart; redkey hedera standin needs no account.",

@@ -15,6 +15,7 @@ from redkey.shapes.fields import (
     Extended,
     Id,
     IdempotencyKey,
+    Identified,
     LeaseSeconds,
     Name,
     Reply,
@@ -327,9 +328,10 @@ class ProgressReported(Reply, frozen=True, kw_only=True):
     event_id: str = ""
 
 
-class ArtifactAdded(Reply, frozen=True, kw_only=True):
+class ArtifactAdded(Identified, frozen=True, kw_only=True):
     """The artifact that was added."""
 
+    SPECIFIC: ClassVar[str] = "artifact_id"
     artifact_id: str
     event_id: str
     task_id: str

@@ -40,9 +40,10 @@ class AgentInboxFilter(PageQuery, frozen=True, kw_only=True):
     unread: bool = False
 
 
-class SentMessage(Reply, frozen=True, kw_only=True):
+class SentMessage(Identified, frozen=True, kw_only=True):
     """One message that was sent."""
 
+    SPECIFIC: ClassVar[str] = "message_id"
     message_id: str
     to: str
     event_id: str

@@ -52,12 +52,13 @@ class Person(Identified, frozen=True, kw_only=True):
     sessions: tuple[LoginSession, ...] = ()
 
 
-class InvitedPerson(SecretReply, frozen=True, kw_only=True):
+class InvitedPerson(SecretReply, Identified, frozen=True, kw_only=True):
     """A person with a one-time code, which is shown only here.
 
     `delivery` says whether the server mails it; if not, send it yourself.
     """
 
+    SPECIFIC: ClassVar[str] = "person_id"
     person_id: str
     login_code: str
     expires_at: str

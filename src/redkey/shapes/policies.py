@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -15,6 +15,7 @@ from redkey.shapes.fields import (
     Body,
     DelaySeconds,
     Extended,
+    Identified,
     Jitter,
     Reply,
 )
@@ -41,11 +42,12 @@ class RetryPolicyReply(Reply, frozen=True, kw_only=True):
     longest_delay_seconds: float
 
 
-class Policy(Reply, frozen=True, kw_only=True):
+class Policy(Identified, frozen=True, kw_only=True):
     """Settings of a workspace, stored on its ledger. `blockRoutes`: blocker type -> the roles that get a message.
     `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or in one day (UTC) by all.
     `unverifiedOutputs`: whether a task may complete with required outputs whose bytes RedKey has not seen."""
 
+    SPECIFIC: ClassVar[str] = "workspace_id"
     workspace_id: str
     rules: int
     block_routes: dict[str, tuple[str, ...]]

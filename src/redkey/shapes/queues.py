@@ -14,7 +14,6 @@ from redkey.shapes.fields import (
     Name,
     Page,
     PageQuery,
-    Reply,
     Seconds,
     Text,
     Wait,
@@ -89,17 +88,19 @@ class Queue(Identified, frozen=True, kw_only=True):
     erased: bool = False
 
 
-class CreatedQueue(Reply, frozen=True, kw_only=True):
+class CreatedQueue(Identified, frozen=True, kw_only=True):
     """A new queue."""
 
+    SPECIFIC: ClassVar[str] = "queue_id"
     queue_id: str
     name: str
     event_id: str
 
 
-class QueueCounts(Reply, frozen=True, kw_only=True):
+class QueueCounts(Identified, frozen=True, kw_only=True):
     """How many tasks a queue has."""
 
+    SPECIFIC: ClassVar[str] = "queue_id"
     queue_id: str
     tasks: Annotated[dict[str, int], Meta(description="By state; a state without tasks has 0.")]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from redkey.shapes.fields import Body, Name, SecretReply
+from redkey.shapes.fields import Body, Identified, Name, SecretReply
 from redkey.shapes.operation import Operation
 
 
@@ -16,9 +16,10 @@ class NewSignup(Body, frozen=True, kw_only=True):
     name: Annotated[Name, Meta(description="A name of the workspace.")] | None = None
 
 
-class SignedUp(SecretReply, frozen=True, kw_only=True):
+class SignedUp(SecretReply, Identified, frozen=True, kw_only=True):
     """A new workspace with its admin key, which is shown only here, and its credits."""
 
+    SPECIFIC: ClassVar[str] = "workspace_id"
     workspace_id: str
     key_id: str
     api_key: str

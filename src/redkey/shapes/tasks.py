@@ -337,9 +337,10 @@ class Reason(Reply, frozen=True, kw_only=True):
     next: NextStep
 
 
-class Explanation(Reply, frozen=True, kw_only=True):
+class Explanation(Identified, frozen=True, kw_only=True):
     """Why a task is in its state, and what would change it."""
 
+    SPECIFIC: ClassVar[str] = "task_id"
     task_id: str
     state: str
     running: bool
@@ -415,9 +416,10 @@ class NewConcern(Extended, frozen=True, kw_only=True):
     severity: Literal["info", "minor", "major", "blocking"] = "minor"
 
 
-class MessageAdded(Reply, frozen=True, kw_only=True):
+class MessageAdded(Identified, frozen=True, kw_only=True):
     """The message that was added."""
 
+    SPECIFIC: ClassVar[str] = "message_id"
     message_id: str
     task_id: str
     event_id: str

@@ -23,9 +23,10 @@ class NewWebhook(Extended, frozen=True, kw_only=True):
     description: Annotated[Sentence, Meta(description="What it is for, in one sentence.")] | None = None
 
 
-class CreatedWebhook(SecretReply, frozen=True, kw_only=True):
+class CreatedWebhook(SecretReply, Identified, frozen=True, kw_only=True):
     """A new webhook. Its secret signs what it receives, and is shown only here."""
 
+    SPECIFIC: ClassVar[str] = "webhook_id"
     webhook_id: str
     secret: str
     event_id: str

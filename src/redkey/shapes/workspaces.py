@@ -49,9 +49,10 @@ class Workspace(Identified, frozen=True, kw_only=True):
     created_at: str
 
 
-class CreatedWorkspace(SecretReply, frozen=True, kw_only=True):
+class CreatedWorkspace(SecretReply, Identified, frozen=True, kw_only=True):
     """A new workspace and its first key (scope admin), which is shown only here."""
 
+    SPECIFIC: ClassVar[str] = "workspace_id"
     workspace_id: str
     key_id: str
     api_key: str
@@ -79,9 +80,10 @@ class Key(Identified, frozen=True, kw_only=True):
     revoked_at: str | None
 
 
-class CreatedKey(SecretReply, frozen=True, kw_only=True):
+class CreatedKey(SecretReply, Identified, frozen=True, kw_only=True):
     """A new key; `apiKey` is shown only here."""
 
+    SPECIFIC: ClassVar[str] = "key_id"
     key_id: str
     api_key: str
     scopes: tuple[str, ...]

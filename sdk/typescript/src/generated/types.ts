@@ -152,6 +152,7 @@ export interface Artifact {
 
 /** The artifact that was added. */
 export interface ArtifactAdded {
+  id?: string;
   artifactId: string;
   eventId: string;
   taskId: string;
@@ -507,6 +508,7 @@ export interface Counts {
 
 /** A new key; `apiKey` is shown only here. */
 export interface CreatedKey {
+  id?: string;
   keyId: string;
   apiKey: string;
   scopes: string[];
@@ -516,6 +518,7 @@ export interface CreatedKey {
 
 /** A new queue. */
 export interface CreatedQueue {
+  id?: string;
   queueId: string;
   name: string;
   eventId: string;
@@ -543,6 +546,7 @@ export interface CreatedTask {
 
 /** A new webhook. Its secret signs what it receives, and is shown only here. */
 export interface CreatedWebhook {
+  id?: string;
   webhookId: string;
   secret: string;
   eventId: string;
@@ -550,6 +554,7 @@ export interface CreatedWebhook {
 
 /** A new workspace and its first key (scope admin), which is shown only here. */
 export interface CreatedWorkspace {
+  id?: string;
   workspaceId: string;
   keyId: string;
   apiKey: string;
@@ -698,6 +703,7 @@ export interface Event {
 
 /** Why a task is in its state, and what would change it. */
 export interface Explanation {
+  id?: string;
   taskId: string;
   state: string;
   running: boolean;
@@ -827,6 +833,7 @@ export interface InboxMessage {
 
 /** A person with a one-time code, which is shown only here. `delivery` says whether the server mails it; if not, send it yourself. */
 export interface InvitedPerson {
+  id?: string;
   personId: string;
   loginCode: string;
   expiresAt: string;
@@ -909,6 +916,7 @@ export interface LoginToken {
 
 /** The message that was added. */
 export interface MessageAdded {
+  id?: string;
   messageId: string;
   taskId: string;
   eventId: string;
@@ -1280,6 +1288,7 @@ export interface PlanSimulation {
 
 /** Settings of a workspace, stored on its ledger. `blockRoutes`: blocker type -> the roles that get a message. `costCaps`: dollars that may be spent on one task, run (`workflow`) or agent, or in one day (UTC) by all. `unverifiedOutputs`: whether a task may complete with required outputs whose bytes RedKey has not seen. */
 export interface Policy {
+  id?: string;
   workspaceId: string;
   rules: number;
   blockRoutes: Record<string, string[]>;
@@ -1429,6 +1438,7 @@ export interface Queue {
 
 /** How many tasks a queue has. */
 export interface QueueCounts {
+  id?: string;
   queueId: string;
   tasks: Record<string, number>;
 }
@@ -1714,6 +1724,7 @@ export interface RolePatch {
 
 /** One message that was sent. */
 export interface SentMessage {
+  id?: string;
   messageId: string;
   to: string;
   eventId: string;
@@ -1728,6 +1739,7 @@ export interface SentMessages {
 
 /** A new workspace with its admin key, which is shown only here, and its credits. */
 export interface SignedUp {
+  id?: string;
   workspaceId: string;
   keyId: string;
   apiKey: string;

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from base64 import b64encode
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from hiero_sdk_python.hapi.services.basic_types_pb2 import Key
@@ -15,6 +15,7 @@ from redkey.ledger.record import hedera_time, parse_hedera_time
 
 _PAGE, _LARGEST_PAGE = 25, 100
 _OPERATORS = {"eq", "gt", "gte", "lt", "lte"}
+R = TypeVar("R")
 
 
 class MirrorError(Exception):
@@ -33,10 +34,27 @@ class Asked(NamedTuple):
     is_newest_first: bool
     others: dict[str, str]
 
-    def admits(self, name: str, value: int) -> bool:
-        """Return whether a value is within the bounds of a parameter."""
-        checks = {"eq": operator.eq, "gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
-        return all(checks[sign](value, bound) for one, sign, bound in self.bounds if one == name)
+    def within(self, rows: Sequence[R], values: Mapping[str, Callable[[R], int]]) -> Sequence[R]:
+        """Return the rows whose values are within all bounds. The rows are in the order of each of these values."""
+        begin, end = 0, len(rows)
+        for name, sign, bound in self.bounds:
+            if sign in ("eq", "gte", "gt"):
+                first = bisect_right if sign == "gt" else bisect_left
+                begin = max(begin, first(rows, bound, key=values[name]))
+            if sign in ("eq", "lte", "lt"):
+                last = bisect_left if sign == "lt" else bisect_right
+                end = min(end, last(rows, bound, key=values[name]))
+        return rows[begin:end]
+
+    def page(self, rows: Sequence[R]) -> Iterator[R]:
+        """Yield rows in the order that was asked for."""
+        return reversed(rows) if self.is_newest_first else iter(rows)
+
+    def bound(self, *signs: str) -> int | None:
+        """Return the strictest bound of the time with one of these signs; None if there is none."""
+        found = [bound for name, sign, bound in self.bounds if name == "timestamp" and sign in signs]
+        strictest = max if signs[0].startswith("g") else min
+        return strictest(found, default=None)
 
 
 def read_asked(
@@ -87,11 +105,15 @@ def time_of(text: str) -> int:
 
 
 def link(path: str, asked: Asked, last: int | None) -> str | None:
-    """Return the address of the next page, by time; None after a page that is not full."""
+    """Return the address of the next page, which begins after this time; None if there is none."""
     if last is None:
         return None
     order, sign = ("desc", "lt") if asked.is_newest_first else ("asc", "gt")
-    kept = [(name, f"{op}:{bound}") for name, op, bound in asked.bounds if name != "timestamp"]
+    kept = [
+        (name, f"{op}:{hedera_time(bound) if name == 'timestamp' else bound}")
+        for name, op, bound in asked.bounds
+        if name != "timestamp" or op[0] not in (sign[0], "e")
+    ]
     pairs = [*asked.others.items(), ("limit", str(asked.limit)), ("order", order), *kept]
     return f"{path}?{urlencode([*pairs, ('timestamp', f'{sign}:{hedera_time(last)}')], safe=':')}"
 

@@ -17,6 +17,10 @@ _FIXED = {
 
 def price_of(state: NetworkState, body: TransactionBody, signatures: int) -> int:
     """Return the price of a transaction in tinycents."""
+    return _listed(state, body, signatures) * state.percent // 100
+
+
+def _listed(state: NetworkState, body: TransactionBody, signatures: int) -> int:
     kind = body.WhichOneof("data")
     if kind == "consensusSubmitMessage":
         message = body.consensusSubmitMessage

@@ -1,16 +1,18 @@
 """The mirror node of a stand-in network by REST: topics, messages, transactions, accounts, fees and exchange rate.
 
 Answers, errors and paging are those of the real mirror: pages have 25 rows, at most 100, and link to the next one
-by time; an unknown topic has no messages; errors are `{"_status": {"messages": [...]}}`.
+by time; a request for transactions looks at 60 days; an unknown topic has no messages; errors are
+`{"_status": {"messages": [...]}}`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -20,6 +22,7 @@ from hiero_sdk_python.hapi.services.transaction_pb2 import Transaction
 from redkey.hedera.standin import prices
 from redkey.hedera.standin.nodes import changed
 from redkey.hedera.standin.pages import (
+    Asked,
     MirrorError,
     custom_fees_row,
     integer,
@@ -38,6 +41,13 @@ from redkey.ledger.record import hedera_time
 from redkey.wire.times import NANOSECONDS
 
 _BODY_LIMIT = 64 * 1024
+# How much of the history of transactions one request looks at.
+_WINDOW = 60 * 86_400 * NANOSECONDS
+_MESSAGE_VALUES: Final[Mapping[str, Callable[[Message], int]]] = {
+    "sequencenumber": lambda one: one.record.sequence,
+    "timestamp": lambda one: one.record.timestamp,
+}
+_HISTORY_VALUES: Final[Mapping[str, Callable[[Executed], int]]] = {"timestamp": lambda one: one.timestamp}
 _ENTITY = r"(\d+\.\d+\.\d+)"
 
 
@@ -92,17 +102,8 @@ class MirrorRest:
 
     def _messages(self, pairs: Sequence[tuple[str, str]], topic_id: str) -> Any:
         asked = read_asked(pairs, {"sequencenumber": integer, "timestamp": time_of}, {"encoding"}, newest_first=False)
-        after = max((bound for name, op, bound in asked.bounds if (name, op) == ("timestamp", "gt")), default=-1)
-        shown: list[Message] = self._state.shown(topic_id, after)
-        if asked.is_newest_first:
-            shown.reverse()
-        page: list[Message] = []
-        for message in shown:
-            record = message.record
-            if asked.admits("sequencenumber", record.sequence) and asked.admits("timestamp", record.timestamp):
-                page.append(message)
-            if len(page) == asked.limit:
-                break
+        shown = asked.within(self._state.shown(topic_id), _MESSAGE_VALUES)
+        page = list(islice(asked.page(shown), asked.limit))
         rows: list[dict[str, Any]] = []
         for message in page:
             row = self._row(message)
@@ -132,10 +133,10 @@ class MirrorRest:
         return row
 
     def _message(self, pairs: Sequence[tuple[str, str]], topic_id: str, sequence: str) -> Any:
-        for message in self._state.shown(topic_id):
-            if message.record.sequence == int(sequence):
-                return self._row(message)
-        raise MirrorError(404, "Not found")
+        shown, number = self._state.shown(topic_id), int(sequence)
+        if not 1 <= number <= len(shown):
+            raise MirrorError(404, "Not found")
+        return self._row(shown[number - 1])
 
     def _topic(self, pairs: Sequence[tuple[str, str]], topic_id: str) -> Any:
         topic = self._state.topics.get(topic_id)
@@ -160,24 +161,43 @@ class MirrorRest:
         asked = read_asked(
             pairs, {"timestamp": time_of}, {"account.id", "transactiontype", "result"}, newest_first=True
         )
-        now, page = self._state.clock(), []
-        history = self._state.history
-        for executed in reversed(history) if asked.is_newest_first else history:
-            name = kind_of(executed)
-            if (
-                executed.mirrored_at <= now
-                and asked.admits("timestamp", executed.timestamp)
-                and asked.others.get("account.id", next(iter(executed.transfers))) in executed.transfers
-                and asked.others.get("transactiontype", name).upper() == name
-            ):
-                page.append(executed)
-            if len(page) == asked.limit:
-                break
-        last = page[-1].timestamp if len(page) == asked.limit else None
+        shown = self._state.shown_history()
+        window, goes_on_at = self._window(asked, shown)
+        account, kind = asked.others.get("account.id"), asked.others.get("transactiontype", "").upper()
+        found = (
+            one
+            for one in asked.page(window)
+            if (account is None or account in one.transfers) and kind in ("", kind_of(one))
+        )
+        page = list(islice(found, asked.limit))
+        last = page[-1].timestamp if len(page) == asked.limit else goes_on_at
         return {
             "links": {"next": link("/api/v1/transactions", asked, last)},
             "transactions": [transaction_row(one) for one in page],
         }
+
+    def _window(self, asked: Asked, shown: Sequence[Executed]) -> tuple[Sequence[Executed], int | None]:
+        """Return the transactions that one request looks at, and where the next request goes on.
+
+        As public mirrors do, one request looks at 60 days at most, from the lower bound on or, newest first, down from
+        the upper one. So a page that is not full, even an empty one, is not the last if it links to another.
+        """
+        found, window = asked.within(shown, _HISTORY_VALUES), asked
+        if not shown or asked.bound("eq") is not None:
+            return found, None
+        first, now = shown[0].timestamp, self._state.clock()
+        if asked.is_newest_first:
+            upper, lower = asked.bound("lt", "lte"), asked.bound("gt", "gte")
+            end = (now if upper is None else upper) - _WINDOW
+            is_last, sign = end <= max(first, lower or 0), "gte"
+        else:
+            lower, upper = asked.bound("gt", "gte"), asked.bound("lt", "lte")
+            end = (first if lower is None else lower) + _WINDOW
+            is_last, sign = end >= min(now, now if upper is None else upper), "lte"
+        if is_last:
+            return found, None
+        window = asked._replace(bounds=[*asked.bounds, ("timestamp", sign, end)])
+        return window.within(shown, _HISTORY_VALUES), end
 
     def _transaction(self, pairs: Sequence[tuple[str, str]], name: str) -> Any:
         account, seconds, nanos = name.rsplit("-", 2)
@@ -222,8 +242,8 @@ class MirrorRest:
     def _blocks(self, pairs: Sequence[tuple[str, str]]) -> Any:
         """Show up to when the mirror has everything: the end of its last block."""
         now = self._state.clock()
-        behind = next((one.timestamp for one in self._state.history[-1000:] if one.mirrored_at > now), None)
-        end = now if behind is None else behind - 1
+        shown, history = len(self._state.shown_history()), self._state.history
+        end = now if shown == len(history) else history[shown].timestamp - 1
         block = {"number": end // (2 * NANOSECONDS), "timestamp": {"from": hedera_time(end), "to": hedera_time(end)}}
         return {"blocks": [block], "links": {"next": None}}
 
@@ -233,6 +253,8 @@ def handler(mirror: MirrorRest) -> type[BaseHTTPRequestHandler]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # An answer leaves in one piece: in two, the second waits 40 ms for the acknowledgement of the first.
+        wbufsize = -1
 
         def do_GET(self) -> None:
             self._answer(lambda: mirror.get(self.path))

@@ -7,7 +7,7 @@ becomes visible later: to receipts at `settled_at`, to the mirror at `mirrored_a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Condition
 
 import msgspec
@@ -109,6 +109,8 @@ class NetworkState:
         # By the start of validity, which is nearly unique: how the mirror finds a transaction by its id.
         self.by_start: dict[int, list[Executed]] = {}
         self.is_closed = False
+        # What is charged, in percent of the published prices.
+        self.percent = 100
         self._next_entity = FIRST_ENTITY
         self._last_timestamp = 0
         self._last_mirrored = 0
@@ -145,14 +147,19 @@ class NetworkState:
         self.changed.notify_all()
         return record
 
-    def shown(self, topic_id: str, after: int = -1) -> list[Message]:
+    def shown(self, topic_id: str, after: int = -1) -> Sequence[Message]:
         """Return the messages of a topic after a consensus time that the mirror shows now."""
         topic = self.topics.get(topic_id)
         if topic is None:
-            return []
+            return ()
         end = bisect_right(topic.messages, self.clock(), key=lambda message: message.mirrored_at)
         begin = bisect_right(topic.messages, after, key=lambda message: message.record.timestamp)
         return topic.messages[begin:end]
+
+    def shown_history(self) -> Sequence[Executed]:
+        """Return the transactions that the mirror shows now."""
+        end = bisect_right(self.history, self.clock(), key=lambda one: one.mirrored_at)
+        return self.history[:end]
 
     def mirror_time(self, now: int) -> int:
         """Return when the mirror shows what is recorded now: it falls behind as a whole, and never reorders."""

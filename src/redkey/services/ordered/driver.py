@@ -59,6 +59,8 @@ class OrderedTopic:
         self._waiting: list[tuple[int, int, Submission]] = []
         self._numbers = count()
         self._under_way = 0
+        # Up to which message everything is projected, as far as the follower has seen.
+        self._projected = 0
         self._said = False
         # Messages of the server itself that are not ordered yet.
         self._own: set[asyncio.Task[None]] = set()
@@ -84,8 +86,8 @@ class OrderedTopic:
 
     @property
     def price_failure(self) -> str:
-        """Return why prices are not known; empty if they are."""
-        return self._treasury.failure
+        """Return why no message can be paid now; empty if messages can."""
+        return self._treasury.failure or ("network_budget_exhausted" if self.desk.is_over_budget else "")
 
     async def stop(self) -> None:
         """Stop. Requests that are not answered yet may be recorded: a retry with the same key gets the outcome."""
@@ -138,7 +140,8 @@ class OrderedTopic:
             return
         submission.has_its_place(sending.result())
         heappush(self._waiting, (max(submission.sent), next(self._numbers), submission))
-        self._release(read_cursor(self._means.store, self.topic).sequence)
+        # A callback of the loop does not read the store, which may be across a network.
+        self._release(self._projected)
 
     def tick(self) -> None:
         """Submit a tick if something may be due and no tick is pending."""
@@ -196,7 +199,7 @@ class OrderedTopic:
             try:
                 await self._treasury.ask_prices()
                 head = read_cursor(self._means.store, self.topic)
-                messages = await loop.run_in_executor(self._means.threads, self.network.read, head)
+                messages = await loop.run_in_executor(self._means.readers, self.network.read, head)
                 if messages:
                     await self._project(tuple(messages))
                     continue
@@ -206,6 +209,7 @@ class OrderedTopic:
                 await self._treasury.book()
                 if not self._bodies.is_busy:
                     self._begin(self._bodies.fetch())
+                self._say_facts()
             except RedKeyError as cause:
                 if cause.code != self.failure:
                     _log.warning(
@@ -221,7 +225,6 @@ class OrderedTopic:
                 await asyncio.sleep(AGAIN_SECONDS)
                 continue
             self.failure = ""
-            self._say_facts()
             awaited = self._waiting or self._under_way
             await self._rest(self._means.own_seconds if awaited else self._means.poll_seconds)
 
@@ -248,6 +251,7 @@ class OrderedTopic:
 
     def _release(self, projected: int) -> None:
         """Answer the requests whose messages are all projected."""
+        self._projected = projected
         while self._waiting and self._waiting[0][0] <= projected:
             self._means.path.resume(heappop(self._waiting)[2])
 

@@ -46,6 +46,8 @@ class FeeDesk:
         self._network, self._limits = network, limits
         # True if the balance did not cover the last fee: it is checked again soon.
         self.is_poor = False
+        # True while a budget is used up.
+        self.is_over_budget = False
 
     def reserve(self, unit: Unit, topic: str, sizes: Sequence[int]) -> list[str]:
         """Draw a transaction id for each message and reserve its fee; Refused if it may not be spent.
@@ -56,7 +58,7 @@ class FeeDesk:
         prices: list[Price] = []
         for size in sizes:
             price = self._price(size, book)
-            book = book.reserve(price, self._limits, now)
+            book = self._within_budget(topic, book, price, now)
             prices.append(price)
         names = [self._network.draw() for _ in prices]
         rows = [Row(SENT, name, _encode(Reserved(price))) for name, price in zip(names, prices, strict=True)]
@@ -69,6 +71,18 @@ class FeeDesk:
         book, price = read_book(unit, topic), Price(0, tinycents)
         unit.put_rows(topic, [Row(SENT, name, _encode(Reserved(price, is_message=False)))])
         put_book(unit, topic, book.reserve(price, self._limits, unit.next_timestamp(topic)))
+
+    def _within_budget(self, topic: str, book: FeeBook, price: Price, now: int) -> FeeBook:
+        try:
+            book = book.reserve(price, self._limits, now)
+        except Refused as refused:
+            if not self.is_over_budget:
+                advice = "raise hedera.budget_usd_per_hour or hedera.budget_usd_per_day"
+                _log.warning("the budget is used up", topic=topic, reason=refused.message, advice=advice)
+            self.is_over_budget = True
+            raise
+        self.is_over_budget = False
+        return book
 
     def _price(self, size: int, book: FeeBook) -> Price:
         try:
@@ -126,7 +140,7 @@ class Treasury:
             return
         self._priced_at = loop.time()
         try:
-            await loop.run_in_executor(self._means.threads, self._network.refresh)
+            await loop.run_in_executor(self._means.readers, self._network.refresh)
             self.failure = ""
         except RedKeyError as cause:
             if cause.code != self.failure:
@@ -145,5 +159,5 @@ class Treasury:
             return [(name, self._network.charged(name)) for name in names]
 
         if names:
-            charges = await loop.run_in_executor(self._means.threads, ask)
+            charges = await loop.run_in_executor(self._means.readers, ask)
             await self._means.path.act(self._topic, lambda unit: book_charges(unit, self._topic, charges))

@@ -117,6 +117,11 @@ class Orders:
         """Return the driver of a local topic; None if this server does not follow it."""
         return self._drivers.get(topic)
 
+    @property
+    def noticed(self) -> int:
+        """The number of wrong rows that mirrors showed."""
+        return sum(sum(driver.network.noticed.values()) for driver in self._drivers.values())
+
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Call the network, which takes a while; a failure is Refused with its reason, for operators."""
         try:

@@ -43,12 +43,17 @@ class WritePath(Protocol):
 
 
 class OrderMeans(msgspec.Struct, frozen=True, kw_only=True):
-    """The dependencies of drivers. `fetch` asks other servers for bodies; `facts` returns the log's own facts."""
+    """The dependencies of drivers. `fetch` asks other servers for bodies; `facts` returns the log's own facts.
+
+    A message may be in doubt for minutes and keep its thread: `readers` are threads of their own, so that reading goes
+    on meanwhile, which answers all others.
+    """
 
     path: WritePath
     store: SequencedStore
     clock: Clock
     threads: Executor
+    readers: Executor
     fetch: Fetch
     facts: Facts
     # The budgets for messages, per hour and per day.

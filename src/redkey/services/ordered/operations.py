@@ -87,6 +87,8 @@ class Ledger(Reply, frozen=True, kw_only=True):
     waits_for: str | None = None
     failure: str | None = None
     price_failure: str | None = None
+    # How often a mirror repeated, changed or left out rows: they were asked for again.
+    noticed: dict[str, int]
     bodies_wanted: int
     spending: LedgerSpending
     topics: tuple[LedgerTopic, ...]
@@ -170,6 +172,7 @@ GET_LEDGER = Operation(
         "network": "testnet",
         "topic": "0.0.4711",
         "readTo": 40,
+        "noticed": {"repeated": 1},
         "bodiesWanted": 0,
         "spending": {"messages": 40, "usd": 0.046, "reservedUsd": 0, "tinybars": 920000},
         "topics": [_TOPIC],

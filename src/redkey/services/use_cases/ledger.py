@@ -69,6 +69,7 @@ def get_ledger(caller: Caller, workspace_id: str) -> Ledger:
         waits_for=(driver.waits_for or None) if driver is not None else None,
         failure=(driver.failure or None) if driver is not None else "not_connected" if is_projected(topic) else None,
         price_failure=(driver.price_failure or None) if driver is not None else None,
+        noticed=dict(driver.network.noticed) if driver is not None else {},
         bodies_wanted=len(wanted_bodies(store, topic)),
         spending=LedgerSpending(
             messages=book.messages,
