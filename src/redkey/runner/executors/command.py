@@ -52,6 +52,10 @@ class CommandExecutor:
         check_command(command)
 
     async def run(self, step: Step) -> Produced:
+        async with step.meter.permit():
+            return await self._run(step)
+
+    async def _run(self, step: Step) -> Produced:
         with tempfile.TemporaryDirectory(prefix="redkey-step-") as scratch:
             files = _lay_out(Path(scratch), step)
             try:
@@ -77,7 +81,7 @@ class CommandExecutor:
 
 def _count(step: Step, scratch: Path) -> None:
     used = _written(scratch, "usage.jsonl", _SMALL_FILE)
-    step.meter.add_all(read_usage(used) if used.strip() else ())
+    step.meter.add(*(read_usage(used) if used.strip() else ()))
 
 
 def environment(pass_on: Sequence[str] = ()) -> dict[str, str]:

@@ -7,7 +7,6 @@ it is stopped), and decides what its errors mean for the task and the runner.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shutil
 import tempfile
@@ -124,7 +123,11 @@ class HeadlessExecutor:
         self._kind, self._model, self._terms = kind, model, terms
 
     async def run(self, step: Step) -> Produced:
-        return await patiently(lambda: self._run(step), self._terms.patience_seconds)
+        async def run() -> Produced:
+            async with step.meter.permit():
+                return await self._run(step)
+
+        return await patiently(run, self._terms.patience_seconds)
 
     async def _run(self, step: Step) -> Produced:
         with tempfile.TemporaryDirectory(prefix="redkey-step-") as scratch:
@@ -157,11 +160,10 @@ class HeadlessExecutor:
                 )
             except BaseException:
                 # Usage of a stopped program counts too.
-                with contextlib.suppress(StepFailed):
-                    step.meter.add_all(self._kind.read(bytes(heard), self._model).used)
+                step.meter.add(*self._kind.read(bytes(heard), self._model).used)
                 raise
             said = self._kind.read(bytes(heard), self._model)
-            step.meter.add_all(said.used)
+            step.meter.add(*said.used)
         return Produced(self._output(said, ended))
 
     def _output(self, said: Said, ended: Ended) -> Any:
