@@ -214,11 +214,11 @@ def test_a_cap_of_the_workspace_is_passed_by_at_most_one_call_of_two_runners(api
     """The runners of one agent have directories of their own, as on two machines: only the server knows of both."""
     (workspace,) = [one.workspace_id for one in stage.rk.workspaces.list()]
     both_in_flight(api)
-    tasks = [stage.task() for _ in range(4)]
     stage.rk.workspaces.set_policy(workspace, cost_caps={"agent": 2.5})
     try:
         for work in ("here", "there"):
             start(stage, api, "ada", "--concurrency", "2", work=work)
+        tasks = [stage.task() for _ in range(4)]
         stage.wait(lambda: sorted(map(stage.state, tasks)) == ["available", *["completed"] * 3], 120, *tasks)
         assert len(api.requests) == 3
     finally:
