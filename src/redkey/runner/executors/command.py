@@ -73,7 +73,11 @@ class CommandExecutor:
                     _count(step, Path(scratch))
                 raise
             _count(step, Path(scratch))
-            said = _written(Path(scratch), "output.json", self._terms.limits.output_bytes) or ended.output
+            said = _written(Path(scratch), "output.json", self._terms.limits.output_bytes)
+            if said and step.log is not None:
+                with contextlib.suppress(OSError):
+                    (step.log / "output.json").write_bytes(said)
+            said = said or ended.output
             output = _read(said, ended.code, ended.complaint)
             mail = _written(Path(scratch), "outbox.jsonl", _SMALL_FILE)
         return Produced(output, read_outbox(mail))

@@ -43,6 +43,7 @@ _AT = re.compile(
 )
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
+DEFAULT_MODEL: Final = "default"
 # The schema of the answer in the form that every provider accepts: no other fields, all required.
 ENVELOPE_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -82,6 +83,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     sandboxed: bool = False
     # Dollars that the step may still cost, if there is a cap.
     left_usd: float | None = None
+
+    @property
+    def model_options(self) -> list[str]:
+        """The option that names the model; none for `default`, which leaves the choice to the program."""
+        return [] if self.model == DEFAULT_MODEL else ["--model", self.model]
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
