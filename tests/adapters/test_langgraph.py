@@ -177,6 +177,13 @@ class FakeContext:
         self.said.append(text)
 
 
+class State(TypedDict, total=False):
+    """The state of the graph below."""
+
+    path: Annotated[list[str], operator.add]
+    cost: float
+
+
 def questions() -> Any:
     """A graph of four nodes: the second and the third run side by side and ask a question each."""
     from langgraph.checkpoint.memory import InMemorySaver
@@ -189,7 +196,7 @@ def questions() -> Any:
     def cover(state: Any) -> Any:
         return {"path": [f"cover {interrupt('Which cover?')}"]}
 
-    graph = StateGraph(TypedDict("State", {"path": Annotated[list, operator.add], "cost": float}, total=False))
+    graph = StateGraph(State)
     graph.add_node("draft", lambda state: {"path": ["draft"], "cost": 0.1})
     graph.add_node("title", title)
     graph.add_node("cover", cover)

@@ -143,8 +143,12 @@ asyncio.run(hold())
         assert other.stdout.readline() == b"holds\n"
         counted: list[int] = []
 
+        def count(others: int) -> bool:
+            counted.append(others)
+            return True
+
         async def ask() -> None:
-            async with Permits(tmp_path).one(lambda others: counted.append(others) or True):
+            async with Permits(tmp_path).one(count):
                 return
 
         asyncio.run(ask())

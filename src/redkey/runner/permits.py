@@ -36,7 +36,7 @@ class Permits:
                 taken = await asyncio.shield(taking)
             except asyncio.CancelledError:
                 # The thread cannot be stopped: return the permit when it gets one.
-                taking.add_done_callback(lambda done: done.exception() or _give_back(done.result()))
+                taking.add_done_callback(lambda done: None if done.exception() else _give_back(done.result()))
                 raise
             if taken is not None:
                 break
