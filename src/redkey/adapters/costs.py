@@ -11,11 +11,11 @@ from redkey.errors import ClientError
 
 
 class Costs:
-    """The cost of one claim, read from a framework's own total, which may have begun before the claim."""
+    """The cost of one claim, read from a framework's own total; `before` is that of earlier claims, if there is one."""
 
-    def __init__(self, ctx: Context, cost_usd: Callable[[Any], float | None], first: Any) -> None:
+    def __init__(self, ctx: Context, cost_usd: Callable[[Any], float | None], before: Any = None) -> None:
         self._ctx, self._cost_usd, self._reported = ctx, cost_usd, 0.0
-        self._before = self._read(first)
+        self._before = self._read(before) if before else 0.0
         self.usd = 0.0
 
     def report(self, now: Any) -> None:

@@ -24,16 +24,22 @@ def handler(
 ) -> Callable[[Context], Done]:
     """Return a handler that runs a copy of the crew for each task, or a new one if `crew` is a function.
 
-    `artifacts` names tasks of the crew whose raw output becomes an artifact (`{"report": "writing"}`). `cost_usd`
-    turns token usage into dollars.
+    `artifacts` names tasks whose raw output becomes an artifact: `{"report": "writing"}`. `cost_usd` prices tokens.
     """
 
     def work(ctx: Context) -> Done:
         run = crew() if callable(crew) else crew.copy()
-        costs, callback = Costs(ctx, cost_usd, run.calculate_usage_metrics()), run.step_callback
+        given = ctx.input if isinstance(ctx.input, Mapping) else {"input": ctx.input}
+        inputs = to_inputs(ctx) if to_inputs else {**given, **({"answer": ctx.answer} if ctx.answer else {})}
+        costs, before, callback = Costs(ctx, cost_usd), run.calculate_usage_metrics(), run.step_callback
+
+        def used() -> Any:
+            # Copies share their models, which count the tokens of all tasks together.
+            now = run.calculate_usage_metrics().model_dump()
+            return type(before)(**{name: number - getattr(before, name) for name, number in now.items()})
 
         def step(done: Any) -> None:
-            costs.report(run.calculate_usage_metrics())
+            costs.report(used())
             check(ctx)
             ctx.progress("a step is done")
             if callback is not None:
@@ -42,18 +48,12 @@ def handler(
         run.step_callback = step
         try:
             with stoppable(ctx):
-                result = run.kickoff(inputs=dict((to_inputs or _inputs)(ctx)))
+                result = run.kickoff(inputs=dict(inputs))
         finally:
-            costs.report(run.calculate_usage_metrics())
+            costs.report(used())
         outputs = {task.name: task.raw for task in result.tasks_output}
         for name, task in (artifacts or {}).items():
             ctx.artifact(name, outputs[task])
         return Done(to_output(result), cost_usd=costs.usd)
 
     return work
-
-
-def _inputs(ctx: Context) -> dict[str, Any]:
-    """Return the task's input, and the answer after a block; an input that is no object is `input`."""
-    given = dict(ctx.input) if isinstance(ctx.input, Mapping) else {"input": ctx.input}
-    return {**given, **({"answer": ctx.answer} if ctx.answer else {})}
