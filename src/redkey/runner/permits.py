@@ -36,7 +36,7 @@ class Permits:
                 taken = await asyncio.shield(taking)
             except asyncio.CancelledError:
                 # The thread cannot be stopped: return the permit when it gets one.
-                taking.add_done_callback(lambda done: None if done.exception() else _give_back(done.result()))
+                taking.add_done_callback(_give_back_late)
                 raise
             if taken is not None:
                 break
@@ -74,3 +74,8 @@ def _give_back(taken: tuple[Path, int] | None) -> None:
         path, descriptor = taken
         path.unlink(missing_ok=True)
         os.close(descriptor)
+
+
+def _give_back_late(taking: asyncio.Future[tuple[Path, int] | None]) -> None:
+    if taking.exception() is None:
+        _give_back(taking.result())
