@@ -3,19 +3,33 @@
 import sys
 
 from crewai import Agent, BaseLLM, Crew, Task
+from crewai.tools import tool
 
 from redkey.adapters import crewai
+from redkey.adapters.asking import ask
 from redkey.client import RedKey
 
 
 class Canned(BaseLLM):
     """Replaces a model, so that this runs without a key. To use a real one: Agent(llm="anthropic/...")."""
 
-    def call(self, *_, **__):
-        return "Thought: I know it.\nFinal Answer: Five facts."
+    def call(self, messages, *_, **__):
+        self._track_token_usage_internal({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15})
+        said = str(messages)
+        if "Research nobody" in said and "The human says" not in said:
+            return 'Thought: I do not know whom.\nAction: ask_human\nAction Input: {"question": "Who is the guest?"}'
+        return f"Thought: I know it.\nFinal Answer: Five facts{' on Piers' if 'says Piers' in said else ''}."
 
 
-researcher = Agent(role="Researcher", goal="Find facts", backstory="Curious.", llm=Canned(model="canned"))
+@tool("ask_human")
+def ask_human(question: str) -> str:
+    """Ask a human. The task is blocked until there is an answer."""
+    return f"The human says {ask(question)}"
+
+
+researcher = Agent(
+    role="Researcher", goal="Find facts", backstory="Curious.", llm=Canned(model="canned"), tools=[ask_human]
+)
 research = Task(name="research", description="Research {guest}.", expected_output="Facts.", agent=researcher)
 crew = Crew(agents=[researcher], tasks=[research])
 

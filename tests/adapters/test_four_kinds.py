@@ -170,7 +170,13 @@ echo '{output(summary="Known.")}'
         event for task in tasks for event in stage.rk.tasks.events(task.task_id) if event.type == "task.complete"
     ]
     assert len(completed) == 4
-    costs = sorted(event.data.get("costUsd") or 0 for event in completed)
-    # The remote agent says nothing of its cost; the model's two turns are 120,000 tokens in and 1,500 out.
-    assert costs == [0, 0.07, 0.11, 0.135]
-    assert round(sum(costs), 2) == 0.32
+    # A2A has no field for costs; the model's two turns are 120,000 tokens in and 1,500 out. RedKey adds them up.
+    assert sorted(stage.rk.tasks.get(task.task_id).cost_usd for task in tasks if task.task_id) == [0, 0.07, 0.11, 0.135]
+    names = {one.agent_id: one.slug for one in stage.rk.agents.list()}
+    by_agent = {names[one.agent_id]: one.cost_usd for one in stage.rk.usage.get(by="agent").items if one.agent_id}
+    assert {name: usd for name, usd in by_agent.items() if usd} == {
+        "producer": 0.07,
+        "researcher": 0.135,
+        "writer": 0.11,
+    }
+    assert stage.rk.usage.get(by="task").total.cost_usd == 0.315

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -114,15 +115,34 @@ def test_a_file_name_that_is_no_text_can_still_be_reported(tmp_path: Path) -> No
     assert json.loads(done.stdout)["valid"] is False
 
 
-def test_output_types_are_judged_as_by_the_runner(tmp_path: Path) -> None:
+def _run(path: Path, work: Path) -> Any:
+    arguments = ["run", "--queue", "q", "--exec", "true", "--card", str(path), "--url", "http://127.0.0.1:1"]
+    return CliRunner().invoke(main, [*arguments, "--work", str(work)], env={"REDKEY_API_KEY": "rk"})
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"output_types": ["moon_rock"]}, "output_type_unknown"),
+        ({"voice": {"description": "Terse.", "example": ["Hi.", "Bye."]}}, "voice_examples"),
+        ({"scope": "I do this. I do that."}, "scope_sentences"),
+    ],
+)
+def test_a_card_that_breaks_a_rule_is_refused_by_lint_and_run_alike(
+    changed: dict[str, Any], code: str, tmp_path: Path
+) -> None:
+    card = json.loads((files.root() / "definitions/cards/quinn.json").read_bytes())
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps({**card, **changed}))
+    result, run = _lint(str(path)), _run(path, tmp_path / "work")
+    assert (result.exit_code, code in result.output) == (1, True), result.output
+    assert (run.exit_code, f"[{code}]" in run.stderr) == (1, True), run.stderr
+
+
+def test_an_output_type_may_have_a_contract_of_ones_own(tmp_path: Path) -> None:
     card = json.loads((files.root() / "definitions/cards/quinn.json").read_bytes())
     path = tmp_path / "card.json"
     path.write_text(json.dumps({**card, "output_types": ["moon_rock"]}))
-    result = _lint(str(path))
-    assert (result.exit_code, "output_type_unknown" in result.output) == (1, True)
-    arguments = ["run", "--queue", "q", "--exec", "true", "--card", str(path), "--url", "http://127.0.0.1:1"]
-    run = CliRunner().invoke(main, [*arguments, "--work", str(tmp_path / "work")], env={"REDKEY_API_KEY": "rk"})
-    assert (run.exit_code, "[output_type_unknown]" in run.stderr) == (1, True)
     contract = json.loads((files.root() / "definitions/contracts/output_ref_file.json").read_bytes())
     (tmp_path / "contracts").mkdir()
     (tmp_path / "contracts" / "moon_rock.json").write_text(json.dumps({**contract, "slug": "moon_rock"}))

@@ -91,3 +91,49 @@ def test_the_rest_of_the_tightest_cap_is_shown_and_a_cap_can_be_removed(desk: De
     desk.do(SetPolicy(cost_caps={"task": None}))
     assert left(world, world.tasks[task], agent, world.timestamp) == (NANO * 7 // 2, "agent")
     assert desk.do(SetPolicy(cost_caps={"task": None})).answer == {"unchanged": True}
+
+
+@pytest.mark.parametrize("scope", ["agent", "day"])
+def test_a_call_begins_only_while_the_calls_of_other_claims_leave_something(scope: str, desk: Desk) -> None:
+    """A dollar a call and a cap of 2.50: with four claims, three calls are allowed, the third alone."""
+    ada = desk.agent("ada")
+    desk.do(SetPolicy(cost_caps={scope: 2.5, "task": 9}))
+    claims = [desk.hold(desk.task(), ada) for _ in range(4)]
+
+    def asks(claim: str, *used: Used, usd: float = 1.0) -> bool:
+        decided = desk.do(ReportUsage(claim, used, usd))
+        return any(one.event.payload.reserved_usd is not None for one in decided.records)
+
+    assert asks(claims[0], usd=1_000_000)
+    # Nobody knows what the first call costs.
+    assert not asks(claims[1])
+    assert desk.do(ReportUsage(claims[0], (Used("m", 1.0),))).records
+    assert asks(claims[1])
+    assert asks(claims[2])
+    # Two calls may cost 2 dollars, and 1.50 is left.
+    assert not asks(claims[3])
+    desk.do(ReportUsage(claims[1], (Used("m", 1.0),)))
+    assert not asks(claims[3])
+    # An empty report frees what was reserved, once; a call that failed has cost nothing.
+    assert len(desk.do(ReportUsage(claims[2])).records) == 1
+    assert not desk.do(ReportUsage(claims[2])).records
+    assert asks(claims[3])
+    desk.do(FailClaim(claims[3], "error", ref_of("why")))
+    assert asks(claims[0])
+    desk.do(ReportUsage(claims[0], (Used("m", 1.0),)))
+    assert not asks(claims[1])
+    assert spent(desk, desk.world.claims[claims[0]]) == 2.0
+    desk.reload()
+    check_topic(desk.store, desk.topic)
+
+
+def test_calls_of_another_agent_or_run_do_not_count_against_an_agents_cap(desk: Desk) -> None:
+    ada, bob = desk.agent("ada"), desk.agent("bob")
+    desk.do(SetPolicy(cost_caps={"agent": 1}))
+    first, second = desk.hold(desk.task(), ada), desk.hold(desk.task(), bob)
+    assert desk.do(ReportUsage(first, (), 5.0)).records
+    assert desk.do(ReportUsage(second, (), 5.0)).records
+    # Only a task is capped: its one claim needs no reservation.
+    desk.do(SetPolicy(cost_caps={"agent": None, "task": 1}))
+    desk.do(ReportUsage(first))
+    assert not desk.do(ReportUsage(first, (), 5.0)).records

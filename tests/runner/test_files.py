@@ -90,7 +90,7 @@ def test_an_agent_that_writes_and_declares_a_file_is_understood(stage: Scene) ->
 
 
 def test_logs_of_a_failed_attempt_are_found_again(stage: Scene) -> None:
-    script = "echo thinking; echo complaint >&2; echo draft > draft.md; exit 3"
+    script = "echo thinking; echo complaint >&2; echo draft > draft.md; echo '[9]' > $REDKEY_OUTPUT_FILE; exit 3"
     runner = stage.run("--exec", stage.script("agent.sh", script))
     task_id = stage.ends(stage.task(), "failed").task_id
     stage.until_told(runner, "failed")
@@ -102,6 +102,8 @@ def test_logs_of_a_failed_attempt_are_found_again(stage: Scene) -> None:
     (told,) = [json.loads(line) for line in CliRunner().invoke(
         main, ["task", "logs", task_id, "--work", work, "--json"]).stdout.splitlines()]  # fmt: skip
     folder = Path(told["directory"])
+    # The envelope that was refused can be looked at.
+    assert (folder / "try-1" / "output.json").read_text() == "[9]\n"
     assert (folder / "files" / "draft.md").read_text() == "draft\n"
     assert (folder / "try-1" / "prompt.md").read_text().startswith("You are Quinn")
     assert json.loads((folder / "try-1" / "input.json").read_text())["task"]["action"] == "execute"

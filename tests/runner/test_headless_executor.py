@@ -32,6 +32,7 @@ from tests.harness.models import ModelServer, Problem, Reply, model_server
 from tests.harness.samples import assignment
 from tests.harness.scene import Scene
 from tests.runner.processes import GROWING_SECONDS
+from tests.runner.repository import make_repository
 
 FOLDER = Path(__file__).with_name("command_lines")
 PINNED = json.loads((FOLDER / "package.json").read_text())["dependencies"]
@@ -209,6 +210,22 @@ def test_of_several_executors_the_first_that_is_there_does_the_work(programs: Pa
     replay(programs, "claude", transcript("claude").read_text())
     stage.run(*options, HOME=str(stage.directory))
     assert stage.ends(stage.task(), "completed").summary == "Wrote it."
+
+
+def test_coding_agents_need_no_card_no_queue_and_no_branch(programs: Path, stage: Scene) -> None:
+    """`redkey run --claude-code --repo . --concurrency 4`: four tasks land on the branch that is checked out."""
+    origin = make_repository(stage.directory / "shop")
+    replay(programs, "claude", transcript("claude").read_text(), more="echo hi > $(basename $PWD).txt")
+    command = ["--claude-code", "--repo", ".", "--concurrency", "4", "--memory", "off"]
+    runner = stage.start(command, under=["env", "-C", str(origin)], HOME=str(stage.directory))
+    stage.queue = "default"
+    tasks = [stage.task(f"Write file {number}") for number in range(4)]
+    for task_id in tasks:
+        assert "branch: main" in stage.ends(task_id, "completed").notes
+    assert len(list(origin.glob("*.txt"))) >= 4
+    assert "lands on main without a check" in runner.log()
+    # The model is the program's own choice.
+    assert "--model" not in (stage.directory / "arguments").read_text()
 
 
 # --- the real programs ---

@@ -169,59 +169,6 @@ def test_retry_after_is_read(said: str | None, seconds: float | None) -> None:
     assert retry_after(said) == seconds
 
 
-def test_a_cap_is_passed_by_at_most_one_call(api: ModelServer, stage: Scene) -> None:
-    """Each call costs a dollar; the cap of 2.50 is reached by the third, and there is no fourth."""
-    api.answer = lambda number, _: Reply(tools=(("list_files", {}),), input_tokens=1_000_000, output_tokens=0)
-    prices = stage.directory / "prices.json"
-    prices.write_text(json.dumps({"models": {MODEL: {"input": 1, "output": 1}}}))
-    identity = {"slug": f"ada{stage.suffix}", "name": "Ada", "department": "dev", "reports_to": "human", "model": MODEL}
-    card = str(stage.card("ada", identity=identity))
-    options = ["--card", card, "--queue", stage.queue, "--work", str(stage.directory / "w"), "--memory", "off"]
-    runner = stage.start([*options, "--openai", f"{api.url}/v1", "--prices", str(prices), "--max-cost", "2.5"])
-    task = stage.ends(stage.task(), "blocked")
-    assert task.blocker.blocker_type == "resource"
-    assert "cost cap of $2.50" in task.blocker.reason
-    assert len(api.requests) == 3
-    assert [one["cost_usd"] for one in runner.told() if one["event"] == "blocked"] == [3.0]
-
-
-def test_a_cap_of_the_workspace_is_passed_by_at_most_one_call_and_failed_attempts_are_on_the_ledger(
-    api: ModelServer, stage: Scene
-) -> None:
-    """The runner has no cap of its own: the server tells after each call what is left."""
-    (workspace,) = [one.workspace_id for one in stage.rk.workspaces.list()]
-    api.answer = lambda number, _: Reply(tools=(("list_files", {}),), input_tokens=1_000_000, output_tokens=0)
-    prices = stage.directory / "prices.json"
-    prices.write_text(json.dumps({"models": {MODEL: {"input": 1, "output": 1}}}))
-    identity = {"slug": f"eve{stage.suffix}", "name": "Eve", "department": "dev", "reports_to": "human", "model": MODEL}
-    card = str(stage.card("eve", identity=identity))
-    options = ["--card", card, "--queue", stage.queue, "--work", str(stage.directory / "w"), "--memory", "off"]
-    stage.rk.workspaces.set_policy(workspace, cost_caps={"task": 2.5})
-    try:
-        stage.start([*options, "--openai", f"{api.url}/v1", "--prices", str(prices)])
-        task_id = stage.task()
-        task = stage.ends(task_id, "blocked")
-        assert (task.blocker.blocker_type, task.cost_usd) == ("resource", 3.0)
-        assert "workspace's cost cap for one task is reached" in task.blocker.reason
-        assert len(api.requests) == 3
-        # With no room left it is blocked again before any call.
-        stage.rk.tasks.unblock(task_id, "go on")
-        stage.wait(lambda: stage.types(task_id).count("task.blocked") == 2, 60, task_id)
-        assert len(api.requests) == 3
-        # With more room it goes on, and what it spent before counts.
-        stage.rk.workspaces.set_policy(workspace, cost_caps={"task": 5})
-        api.answer = lambda number, _: Reply(json.dumps(ENVELOPE), input_tokens=500_000, output_tokens=0)
-        stage.rk.tasks.unblock(task_id, "go on")
-        assert stage.ends(task_id, "completed").cost_usd == 3.5
-    finally:
-        stage.rk.workspaces.set_policy(workspace, cost_caps={"task": None})
-    by_task = {one.task_id: one.cost_usd for one in stage.rk.usage.get(by="task").items}
-    assert by_task[task_id] == 3.5
-    (agent,) = stage.rk.agents.list(slug=f"eve{stage.suffix}")
-    by_agent = {one.agent_id: (one.cost_usd, one.input_tokens) for one in stage.rk.usage.get(by="agent").items}
-    assert by_agent[agent.agent_id] == (3.5, 3_500_000)
-
-
 def test_a_limit_of_the_account_gives_the_task_back_and_pauses_every_runner(api: ModelServer, stage: Scene) -> None:
     """The account is limited for some seconds: no attempt is used, another runner waits too, then it is done."""
     calls: list[float] = []

@@ -5,12 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pytest
-
-from redkey.errors import AgentUnavailable, StepFailed
-from redkey.runner.cost import PriceTable, Rates, Usage
+from redkey.errors import AgentUnavailable
+from redkey.runner.cost import PriceTable, Rates
 from redkey.runner.pausing import Pauses
-from redkey.runner.spending import Caps, Spending
 from tests.harness.scene import Scene, output
 
 PRICES = PriceTable({"m": Rates(1, 10)})
@@ -48,44 +45,6 @@ def test_a_usage_limit_is_shared_by_account_and_other_pauses_are_not(tmp_path: P
     assert Pauses(tmp_path, "b").current() is None
     (tmp_path / "a.json").write_text("nonsense")
     assert same.current() is None
-
-
-def test_costs_add_up_over_attempts_and_restarts_until_a_cap(tmp_path: Path) -> None:
-    spending = Spending(tmp_path / "c.sqlite", "ada", PRICES, Caps(task=1.0, workflow=1.5))
-    used = Usage(model="m", output_tokens=30_000)
-    spending.meter("t1", "w").add(used)
-    spending.meter("t1", "w").add(used)
-    spending.close()
-    spending = Spending(tmp_path / "c.sqlite", "ada", PRICES, Caps(task=1.0, workflow=1.5))
-    meter = spending.meter("t1", "w")
-    assert meter.left_usd == pytest.approx(0.4)
-    meter.add(used)
-    with pytest.raises(StepFailed, match="one task") as failed:
-        meter.add(used)
-    assert failed.value.code == "cost_cap"
-    assert meter.cost_usd == 0.6
-    with pytest.raises(StepFailed, match="one workflow"):
-        spending.meter("t2", "w").add_all([used])
-    spending.meter("t3").add(used)
-    spending.close()
-
-
-def test_a_cap_of_a_day_pauses_until_tomorrow_and_one_of_the_agent_for_good(tmp_path: Path) -> None:
-    spending = Spending(tmp_path / "c.sqlite", "ada", PRICES, Caps(day=0.5))
-    spending.check()
-    with pytest.raises(AgentUnavailable) as away:
-        spending.meter("t").add(Usage(cost_usd=0.5))
-    assert away.value.until is not None
-    assert 0 < away.value.until - time.time() <= 86400
-    with pytest.raises(AgentUnavailable):
-        spending.check()
-    spending.close()
-    other = Spending(tmp_path / "c.sqlite", "bob", PRICES, Caps(agent=0.5))
-    other.check()
-    with pytest.raises(AgentUnavailable) as away:
-        other.meter("t").add(Usage(cost_usd=0.6))
-    assert away.value.until == float("inf")
-    other.close()
 
 
 def test_a_mistyped_program_stops_the_runner_before_it_claims(stage: Scene) -> None:

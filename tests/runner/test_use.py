@@ -114,7 +114,7 @@ def test_cards_and_contracts_are_shown() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), 2, "--queue"),
+        ((), 1, "one of exec"),
         (("--queue", "q"), 1, "one of exec"),
         (("--queue", "q", "--exec", "x"), 1, "card, or a persona"),
         (("--queue", "q", "--exec", "x", "--python", "a:b", "--card", QUINN), 1, "one of exec"),

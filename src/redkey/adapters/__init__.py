@@ -3,5 +3,6 @@
     from redkey.adapters import langgraph
     rk.worker(queue="research")(langgraph.handler(graph))
 
-A framework is imported only when its handler is created. The framework's own queue is never used.
+Tools of any framework can `asking.ask` a human inside `asking.stoppable(ctx)`. A framework is imported only when its
+handler is created. The framework's own queue is never used.
 """

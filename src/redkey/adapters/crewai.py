@@ -1,8 +1,7 @@
 """A CrewAI crew as the handler of a worker: `rk.worker(queue="research")(handler(crew))`.
 
-Each task gets its own copy of the crew, so concurrent tasks share no state. After each step the handler checks the
-lease and reports progress. Your prices turn the crew's token usage into the cost. Do not use CrewAI's own human input:
-raise `Block` from a tool instead, and the task waits for its answer.
+After each step the handler checks the lease and reports progress. Do not use CrewAI's own human input: a tool calls
+`redkey.adapters.asking.ask`, which blocks the task, and the crew starts again with the answer.
 """
 
 from __future__ import annotations
@@ -10,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from redkey.client.worker import Block, Context, Done
+from redkey.adapters.asking import check, stoppable
+from redkey.adapters.costs import Costs
+from redkey.client.worker import Context, Done
 
 
 def handler(
@@ -21,39 +22,38 @@ def handler(
     artifacts: Mapping[str, str] | None = None,
     cost_usd: Callable[[Any], float | None] = lambda usage: None,
 ) -> Callable[[Context], Done]:
-    """Return a handler that runs a copy of the crew for each task.
+    """Return a handler that runs a copy of the crew for each task, or a new one if `crew` is a function.
 
-    `to_inputs` returns the crew's inputs; by default they are the task's input, plus `answer` after a block was lifted.
-    `artifacts` names tasks of the crew whose raw output becomes an artifact (`{"report": "writing"}`). `cost_usd`
-    turns the crew's token usage into dollars.
+    `artifacts` names tasks whose raw output becomes an artifact: `{"report": "writing"}`. `cost_usd` prices tokens.
     """
 
     def work(ctx: Context) -> Done:
-        copy = crew.copy()
-        inputs = dict(to_inputs(ctx)) if to_inputs else dict(ctx.input or {})
-        if to_inputs is None and ctx.answer:
-            inputs["answer"] = ctx.answer
-        stopped: list[BaseException] = []
+        run = crew() if callable(crew) else crew.copy()
+        given = ctx.input if isinstance(ctx.input, Mapping) else {"input": ctx.input}
+        inputs = to_inputs(ctx) if to_inputs else {**given, **({"answer": ctx.answer} if ctx.answer else {})}
+        costs, before, callback = Costs(ctx, cost_usd), run.calculate_usage_metrics(), run.step_callback
 
-        def step(_: Any) -> None:
-            try:
-                ctx.check()
-            except BaseException as lost:
-                # CrewAI swallows exceptions of callbacks, so the error is kept and raised again below.
-                stopped.append(lost)
-                raise
+        def used() -> Any:
+            # Copies share their models, which count the tokens of all tasks together.
+            now = run.calculate_usage_metrics().model_dump()
+            return type(before)(**{name: number - getattr(before, name) for name, number in now.items()})
+
+        def step(done: Any) -> None:
+            costs.report(used())
+            check(ctx)
             ctx.progress("a step is done")
+            if callback is not None:
+                callback(done)
 
-        copy.step_callback = step
+        run.step_callback = step
         try:
-            result = copy.kickoff(inputs=inputs)
-        except Exception as failed:
-            raise failed if isinstance(failed, Block) or not stopped else stopped[0] from None
-        if stopped:
-            raise stopped[0]
+            with stoppable(ctx):
+                result = run.kickoff(inputs=dict(inputs))
+        finally:
+            costs.report(used())
         outputs = {task.name: task.raw for task in result.tasks_output}
         for name, task in (artifacts or {}).items():
             ctx.artifact(name, outputs[task])
-        return Done(to_output(result), cost_usd=cost_usd(result.token_usage))
+        return Done(to_output(result), cost_usd=costs.usd)
 
     return work

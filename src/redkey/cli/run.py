@@ -132,7 +132,7 @@ def _cap(text: str) -> tuple[str, float]:
 
 
 @click.command()
-@click.option("--queue", metavar="QUEUE", help="The queue to work on.")
+@click.option("--queue", metavar="QUEUE", help="The queue to work on [default].")
 @click.option("--fleet", type=_FILE, help="Run the agents of this file; see docs/runner.md.")
 @click.option("--agent", metavar="NAME", help="Only this one of the fleet.")
 @click.option("--concurrency", type=click.IntRange(1, 256), help="Tasks at once [1].")
@@ -152,6 +152,7 @@ def command(
     """Run an agent on a queue: claim, prompt, run, verify, report.
 
     \b
+    redkey run --claude-code --repo . --concurrency 4
     redkey run --card quinn.json --queue dev --exec './agent.sh'
     redkey run --fleet fleet.toml
 
@@ -161,8 +162,6 @@ def command(
 
     hide_process()
     if fleet is None:
-        if queue is None:
-            raise click.UsageError("give --queue, or --fleet")
         _run_one(spec_of({"queue": queue, **options}), url, data, as_json=as_json)
         return
     if queue is not None or any(value not in (None, ()) for value in options.values()):

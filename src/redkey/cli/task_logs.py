@@ -9,7 +9,7 @@ import click
 from redkey.cli.report import print_json, shown
 from redkey.cli.session import json_option
 
-_SHOWN = ("stdout", "stderr", "transcript.jsonl")
+_SHOWN = ("stdout", "stderr", "output.json", "transcript.jsonl")
 _CHARACTERS = 10_000
 
 

@@ -117,10 +117,11 @@ class Used(msgspec.Struct, frozen=True):
 
 @final
 class ReportUsage(msgspec.Struct, frozen=True):
-    """Report what the work has used so far, by model."""
+    """Report what the work has used so far, by model, and what its next model call may cost if it begins one."""
 
     claim_id: str
     used: tuple[Used, ...] = ()
+    reserve_usd: float | None = None
 
 
 @final

@@ -18,6 +18,7 @@ from redkey.commands.claims import (
     ReportProgress,
     ReportUsage,
     StartClaim,
+    Used,
     stream,
 )
 from redkey.commands.decision import Decision, Refused, not_found
@@ -27,7 +28,7 @@ from redkey.commands.policies import check_rules
 from redkey.reducers.claim import lease_end
 from redkey.reducers.entities import Agent, Task
 from redkey.reducers.progress import PROGRESS_RULES, wait_nanoseconds
-from redkey.reducers.spending import SPENDING_RULES
+from redkey.reducers.spending import SPENDING_RULES, is_shared, may_call, nano_usd
 from redkey.reducers.task import LINEAGE_RULES
 from redkey.reducers.world import SECOND, World
 from redkey.wire.events import (
@@ -203,10 +204,15 @@ def plan(world: World, command: PlanClaim, actor: Actor, now: int, ids: Ids, pas
 
 
 def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids: Ids, past: Past) -> Decision:
-    """Record usage, one wire for each model. An empty report records nothing; its answer says what the caps leave."""
+    """Record usage, one wire for each model, and reserve what the next call may cost if the caps allow the call.
+
+    A report without both frees what was reserved; else it records nothing, and its answer says what the caps leave.
+    """
     hold = holding(world, past, actor, command.claim_id, now, ids)
     task, agent = hold.task, hold.agent
-    if not command.used:
+    used_nano = sum(nano_usd(used.cost_usd) for used in command.used)
+    reserves = command.reserve_usd is not None and is_shared(world) and may_call(world, task, agent, used_nano, now)
+    if not command.used and not reserves and not task.reserved_nano_usd:
         return Decision(answer={"task_id": task.task_id, "agent_id": agent.agent_id})
     check_rules(world, SPENDING_RULES)
     wires = [
@@ -218,8 +224,10 @@ def report_usage(world: World, command: ReportUsage, actor: Actor, now: int, ids
             input_tokens=used.input_tokens or None,
             output_tokens=used.output_tokens or None,
         )
-        for used in command.used
+        for used in command.used or (Used(),)
     ]
+    if reserves:
+        wires[-1] = msgspec.structs.replace(wires[-1], reserved_usd=command.reserve_usd)
     drafts = [Draft(wire, stream(task), task.context_id, actor.sender(world)) for wire in wires]
     drafts[0].causation_id = hold.cause
     return Decision([*hold.drafts, *drafts])

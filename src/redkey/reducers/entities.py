@@ -115,6 +115,8 @@ class Task(msgspec.Struct, gc=False, omit_defaults=True):
     # What was spent, in billionths of a dollar: by all attempts, and as reported by the last claim.
     nano_usd: int = 0
     claim_nano_usd: int = 0
+    # What the model call that its holder makes now may cost.
+    reserved_nano_usd: int = 0
     # The last progress report of the last holder; -1 without a percentage.
     progress_at: int = 0
     progress_percent: int = -1

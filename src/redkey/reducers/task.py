@@ -132,7 +132,8 @@ def available(world: World, task: Task, e: Event, p: TaskAvailable, before: str)
 def claimed(world: World, task: Task, e: Event, p: TaskClaimed, before: str) -> None:
     """Start a hold with its lease."""
     task.winner_claim_id, task.winner_agent_id = task.claim_id, task.agent_id
-    task.claimed_at, task.started_at, task.claim_nano_usd = e.timestamp, 0, 0
+    task.claimed_at, task.started_at = e.timestamp, 0
+    task.claim_nano_usd = task.reserved_nano_usd = 0
     progress.forget(task)
     pending = world.pending.pop(task.claim_id, None)
     task.reserved = ""

@@ -107,7 +107,6 @@ async def _call(agent: Agent, attempt: Attempt, prompt: Prompt) -> Produced:
         log = attempt.log.begin_try(attempt.tries, prompt.text, input_bytes(given)) if attempt.log is not None else None
         place = attempt.place
         step = Step(prompt.text, given, place.directory, attempt.meter, log, place.beside, attempt.task, attempt.say)
-        await attempt.meter.settle()
         produced = await agent.executor.run(step)
         agent.pauses.worked()
         return produced

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
-from redkey.errors import ConfigRefused, JsonRefused, OutputRefused, StepFailed
+from redkey.errors import ConfigRefused, JsonRefused, OutputRefused
 from redkey.wire import files
 from redkey.wire.decode import decode
 
@@ -83,48 +84,39 @@ class PriceTable:
         return sum((Decimal(count) * Decimal(str(price)) for count, price in counted), Decimal(0)) / _MILLION
 
 
-# Called with each usage and its dollars; raises StepFailed (`cost_cap`) when a cap is reached.
+# Called with each usage and its dollars.
 Charge = Callable[[Usage, float], None]
-
-
-async def _settled() -> None:
-    """Do nothing: there is no server to ask."""
+# Waits until a model call may begin, and lasts as long as it; raises StepFailed (`cost_cap`) when a cap is reached.
+Permit = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class Meter:
-    """Counts the usage of one attempt while it runs, so failed attempts are counted too."""
+    """Counts the usage of one attempt while it runs, so failed attempts are counted too.
+
+    `permit` is held around each model call. A cap is judged there, before the call, and never when a call has ended:
+    what it has returned is paid for.
+    """
 
     def __init__(
         self,
         prices: PriceTable | None = None,
         charge: Charge | None = None,
         left: Callable[[], float | None] = lambda: None,
-        settle: Callable[[], Awaitable[None]] = _settled,
+        permit: Permit = nullcontext,
     ) -> None:
-        """`settle` is awaited before each model call; it raises if a shared cap is used up."""
         self._prices, self._charge, self._left = prices or PriceTable({}), charge, left
-        self.settle = settle
+        self.permit = permit
         self.used: list[Usage] = []
 
-    def add(self, usage: Usage) -> None:
-        """Count usage, in any case; then raise StepFailed (`cost_cap`) if it reaches a cap."""
-        known = self._prices.unpriced(self.used)
-        self.used.append(usage)
-        for model in self._prices.unpriced([usage]) - known:
-            _log.warning("there is no price for %r: its tokens are counted, its cost is not", model[:100])
-        if self._charge is not None:
-            self._charge(usage, self._prices.cost([usage]))
-
-    def add_all(self, used: Iterable[Usage]) -> None:
-        """Count several usages of one call, then check the caps."""
-        reached: StepFailed | None = None
+    def add(self, *used: Usage) -> None:
+        """Count the usage of a call."""
         for usage in used:
-            try:
-                self.add(usage)
-            except StepFailed as cap:
-                reached = cap
-        if reached is not None:
-            raise reached
+            known = self._prices.unpriced(self.used)
+            self.used.append(usage)
+            for model in self._prices.unpriced([usage]) - known:
+                _log.warning("there is no price for %r: its tokens are counted, its cost is not", model[:100])
+            if self._charge is not None:
+                self._charge(usage, self._prices.cost([usage]))
 
     @property
     def left_usd(self) -> float | None:

@@ -238,15 +238,14 @@ class Cycle:
             summary=work.output.summary,
             artifacts=await asyncio.to_thread(readable, work),
         )
-        verdict = await self._agent.evaluator.judge(question)
         try:
-            attempt.meter.add_all(verdict.used)
-        except AgentUnavailable:
-            # The work is paid for and judged; the cap stops the agent before its next task.
-            pass
+            async with attempt.meter.permit():
+                verdict = await self._agent.evaluator.judge(question)
+                attempt.meter.add(*verdict.used)
         except StepFailed as cap:
-            if verdict.verdict != "pass":
-                raise Block(cap.message, "resource", suggested_resolution="Raise --max-cost.") from cap
+            # The work is paid for: a block keeps its files for people to look at, a release would not.
+            text = f"The work is done, but nothing is left for its evaluation: {cap.message}"
+            raise Block(text, "resource", suggested_resolution="Raise the cap.") from cap
         if verdict.verdict == "pass":
             return [], "pass"
         why = verdict.reason or "no reason was given"

@@ -26,10 +26,11 @@ from redkey.runner.memory.opening import open_memories
 from redkey.runner.merging import Merging, read_checks
 from redkey.runner.pausing import Pauses
 from redkey.runner.process import Limits
-from redkey.runner.repositories import check_repositories
+from redkey.runner.repositories import check_repositories, landing_branch
 from redkey.runner.skills import SHARED, resolve
 from redkey.runner.spending import Caps, Spending
 from redkey.runner.workplace import Workplace
+from redkey.wire import files
 from redkey.wire.card import AgentCard, read_card
 from redkey.wire.decode import decode
 from redkey.wire.lint import lint_card, lint_output_types
@@ -37,6 +38,8 @@ from redkey.wire.lint import lint_card, lint_output_types
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 EXECUTORS = ("exec", "python", "claude-code", "codex", "gemini", "anthropic", "openai", "a2a")
+CODING = frozenset({"claude-code", "codex", "gemini"})
+_CODER = "definitions/cards/coder.json"
 _WITH_VALUE = ("exec", "python", "openai", "a2a")
 _PATHS = ("card", "persona", "work", "workdir", "prices")
 _PATH_LISTS = ("skills_dirs", "contracts_dirs", "python_path", "sandbox_write")
@@ -45,8 +48,9 @@ _PATH_LISTS = ("skills_dirs", "contracts_dirs", "python_path", "sandbox_write")
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All settings of one agent: identity, queue, executor, limits."""
 
-    queue: str
-    # An Agent Card; or a prose file for an agent without a card, which then needs a name.
+    queue: str = "default"
+    # An Agent Card; or a prose file for an agent without a card, which then needs a name. A coding agent has the card
+    # that ships, unless another one is given.
     card: str | None = None
     persona: str | None = None
     name: Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,31}$")] | None = None
@@ -126,11 +130,16 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         if (self.merge_into or self.push or self.own_clone) and not self.repositories:
             text = "to merge, push or use your own clone, name the repository: --repo"
             raise ConfigRefused(text, code="repository_missing")
-        if (self.card is None) == (self.persona is None):
+        if (self.card and self.persona) or not (self.card or self.persona or self.is_coding):
             text = "an agent has a card, or a persona where it has none yet: give --card or --persona"
             raise ConfigRefused(text, code="identity_missing")
         if self.persona is not None and self.name is None:
             raise ConfigRefused("an agent with a persona needs a name", code="identity_missing")
+
+    @property
+    def is_coding(self) -> bool:
+        """Whether every executor is the command line of a coding agent."""
+        return CODING.issuperset(self.called)
 
     def _setting(self, name: str) -> Any:
         return getattr(self, name.replace("-", "_")) or None
@@ -201,11 +210,11 @@ def load_card(path: str | Path) -> AgentCard:
 
 def identity(spec: Spec) -> tuple[str, AgentCard | str]:
     """Return the agent's slug, and its card or persona."""
-    if spec.card is not None:
-        card = load_card(spec.card)
+    if spec.persona is None:
+        card = read_card(files.load(_CODER)) if spec.card is None else load_card(spec.card)
         return spec.name or card.identity.slug, card
     try:
-        return spec.name or "", Path(spec.persona or "").read_text(encoding="utf-8")
+        return spec.name or "", Path(spec.persona).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as cause:
         raise ConfigRefused(f"{spec.persona} cannot be read: {cause}") from cause
 
@@ -238,7 +247,7 @@ def build(spec: Spec) -> Agent:
         merging=Merging(
             work.resolve(),
             checks=read_checks(spec.checks),
-            merge_into=spec.merge_into,
+            merge_into=landing_branch(spec),
             push=spec.push,
             pass_on=spec.env,
             sandbox=sandbox_of(spec),

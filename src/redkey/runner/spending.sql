@@ -20,9 +20,16 @@ ON CONFLICT (scope, name) DO UPDATE SET
   output_tokens = output_tokens + excluded.output_tokens,
   updated_at = excluded.updated_at;
 
+-- name: raise
+-- The dearest call of an agent.
+INSERT INTO spent (scope, name, usd_nano, input_tokens, output_tokens, updated_at)
+VALUES (:scope, :name, :usd_nano, :input_tokens, :output_tokens, :updated_at)
+ON CONFLICT (scope, name) DO UPDATE SET usd_nano = excluded.usd_nano, updated_at = excluded.updated_at
+WHERE excluded.usd_nano >= usd_nano;
+
 -- name: read
 SELECT usd_nano FROM spent WHERE scope = :scope AND name = :name;
 
 -- name: forget
--- Delete old sums of tasks, workflows and days; the totals of agents and models stay.
-DELETE FROM spent WHERE scope IN ('task', 'workflow', 'day') AND updated_at < :before;
+-- Delete old sums of tasks, workflows and days, and what calls cost long ago; the totals of agents and models stay.
+DELETE FROM spent WHERE scope IN ('task', 'workflow', 'day', 'dearest') AND updated_at < :before;

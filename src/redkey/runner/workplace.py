@@ -113,7 +113,7 @@ class Workplace:
         clones = [*(self._root / "repositories").glob("*.git")]
         clones += [Path(self._default)] if self._own_clone and self._default else []
         for lock in sorted((self._root / "places").glob("*.lock")):
-            with contextlib.suppress(BlockingIOError, FileNotFoundError), _locked(lock, wait=False):
+            with contextlib.suppress(BlockingIOError, FileNotFoundError), locked(lock, wait=False):
                 shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
                 lock.unlink(missing_ok=True)
                 removed += 1
@@ -137,7 +137,7 @@ class Workplace:
             return
         repository = repository or self._default
         directory = self._root / "places" / name
-        with _locked(directory.with_suffix(".lock"), wait=False):
+        with locked(directory.with_suffix(".lock"), wait=False):
             clone: Path | None = None
             try:
                 if repository is not None:
@@ -243,7 +243,7 @@ async def git(
 
 
 @contextlib.contextmanager
-def _locked(path: Path, *, wait: bool) -> Iterator[int]:
+def locked(path: Path, *, wait: bool) -> Iterator[int]:
     """Hold a lock on a file; the kernel releases it when every process with the descriptor has ended."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -262,7 +262,7 @@ async def locked_in_thread(path: Path) -> AsyncIterator[int]:
     """Hold a lock that another runner may have for a while, without blocking the event loop; its descriptor."""
     queue = _QUEUES.setdefault((id(asyncio.get_running_loop()), path), asyncio.Lock())
     async with queue:
-        lock = _locked(path, wait=True)
+        lock = locked(path, wait=True)
         entering = asyncio.ensure_future(asyncio.to_thread(lock.__enter__))
         try:
             descriptor = await asyncio.shield(entering)

@@ -291,9 +291,14 @@ class ModelUsage(Body, frozen=True, kw_only=True):
 
 
 class NewUsage(Extended, frozen=True, kw_only=True):
-    """Usage since the last report; an empty report asks what the caps leave."""
+    """Usage since the last report; an empty report asks what the caps leave.
+
+    With `reserve_usd` it also asks whether a model call may begin that may cost so much. The next report under the
+    claim, or its end, frees what was reserved.
+    """
 
     usage: Annotated[tuple[ModelUsage, ...], Meta(max_length=16)]
+    reserve_usd: Annotated[float, Meta(ge=0, le=1_000_000)] | None = None
 
 
 class ClaimSpending(Reply, frozen=True, kw_only=True):
@@ -305,6 +310,8 @@ class ClaimSpending(Reply, frozen=True, kw_only=True):
     # Null without caps; `cap` names the tightest one: task, workflow, agent or day.
     left_usd: float | None
     cap: str = ""
+    # False if the call has to wait: calls under other claims may use up what is left. Ask again when they have ended.
+    may_call: bool = True
     event_id: str = ""
 
 

@@ -217,6 +217,7 @@ class TaskUsageReported(Payload, frozen=True, kw_only=True):
     input_tokens: int | None = None
     model: str | None = None
     output_tokens: int | None = None
+    reserved_usd: int | float | None = None
 
     def named(self) -> tuple[str | None, ...]:
         return (self.agent_id, self.claim_id)

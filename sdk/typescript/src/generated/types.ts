@@ -438,6 +438,7 @@ export interface ClaimSpending {
   costUsd: number;
   leftUsd: number | null;
   cap?: string;
+  mayCall?: boolean;
   eventId?: string;
 }
 
@@ -1133,10 +1134,11 @@ export interface NewTasks {
   tasks: NewTask[];
 }
 
-/** Usage since the last report; an empty report asks what the caps leave. */
+/** Usage since the last report; an empty report asks what the caps leave. With `reserve_usd` it also asks whether a model call may begin that may cost so much. The next report under the claim, or its end, frees what was reserved. */
 export interface NewUsage {
   extensions?: Record<string, unknown> | null;
   usage: ModelUsage[];
+  reserveUsd?: number | null;
 }
 
 /** The plan of the next draft; without one, the plan of the last version. */

@@ -127,6 +127,7 @@ class Claims(Resource[Mode]):
         claim_id: str,
         usage: Sequence[ModelUsage | Mapping[str, Any]],
         *,
+        reserve_usd: float | None = None,
         extensions: Mapping[str, Any] | None = None,
     ) -> Request[ClaimSpending]:
         """Report what model calls used under a claim, before it ends; the reply says what the caps leave."""
@@ -134,6 +135,7 @@ class Claims(Resource[Mode]):
             at("claims", claim_id, "usage"),
             ClaimSpending,
             usage=[as_object(one) for one in usage],
+            reserve_usd=reserve_usd,
             extensions=extensions,
         )
 

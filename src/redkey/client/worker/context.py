@@ -149,13 +149,16 @@ class WorkContext(Resource[Mode]):
         return Claims.plan.build(None, self.claim_id, plan)
 
     @Operation
-    def usage(self, used: Sequence[ModelUsage | Mapping[str, Any]]) -> Request[ClaimSpending]:
+    def usage(
+        self, used: Sequence[ModelUsage | Mapping[str, Any]], *, reserve_usd: float | None = None
+    ) -> Request[ClaimSpending]:
         """Report the cost of model calls since the last report; return what is left of the workspace's caps.
 
+        With `reserve_usd`, the most that the next call may cost, `may_call` of the reply says whether it may begin.
         The cost counts even if the work fails, blocks or is released. `Done(cost_usd=...)` is the total: costs that
         were reported before are not counted twice.
         """
-        return Claims.report_usage.build(None, self.claim_id, used)
+        return Claims.report_usage.build(None, self.claim_id, used, reserve_usd=reserve_usd)
 
     @Operation
     def read(self, name: str) -> Request[bytes]:

@@ -61,6 +61,11 @@ class A2aExecutor:
         self._login, self._known = login or Login(url, {}), RemoteTasks(url, kept)
 
     async def run(self, step: Step) -> Produced:
+        """Call the agent. A2A has no field for costs, so the call counts as free; a reached cap still stops it."""
+        async with step.meter.permit():
+            return await self._run(step)
+
+    async def _run(self, step: Step) -> Produced:
         import httpx
         from a2a.client import ClientConfig, create_client
 

@@ -28,7 +28,7 @@ class ClaudeCode:
     def command(self, asked: Asked) -> list[str]:
         command = [
             *(self.program, "-p", "--output-format", "stream-json", "--verbose"),
-            *("--model", asked.model),
+            *asked.model_options,
             *("--append-system-prompt-file", str(asked.prompt_file)),
             *("--json-schema", msgspec.json.encode(ENVELOPE_SCHEMA).decode()),
             *("--permission-mode", "bypassPermissions" if asked.sandboxed else "acceptEdits"),

@@ -21,7 +21,7 @@ class Codex:
         return [
             *(self.program, "exec", "--json", "--color", "never", "--ephemeral", "--skip-git-repo-check"),
             *((free,) if asked.sandboxed else ("--sandbox", "workspace-write")),
-            *("--model", asked.model),
+            *asked.model_options,
             *("--output-schema", str(asked.schema_file)),
             *("--cd", str(asked.directory), "-"),
         ]

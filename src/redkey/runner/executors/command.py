@@ -52,6 +52,10 @@ class CommandExecutor:
         check_command(command)
 
     async def run(self, step: Step) -> Produced:
+        async with step.meter.permit():
+            return await self._run(step)
+
+    async def _run(self, step: Step) -> Produced:
         with tempfile.TemporaryDirectory(prefix="redkey-step-") as scratch:
             files = _lay_out(Path(scratch), step)
             try:
@@ -69,7 +73,11 @@ class CommandExecutor:
                     _count(step, Path(scratch))
                 raise
             _count(step, Path(scratch))
-            said = _written(Path(scratch), "output.json", self._terms.limits.output_bytes) or ended.output
+            said = _written(Path(scratch), "output.json", self._terms.limits.output_bytes)
+            if said and step.log is not None:
+                with contextlib.suppress(OSError):
+                    (step.log / "output.json").write_bytes(said)
+            said = said or ended.output
             output = _read(said, ended.code, ended.complaint)
             mail = _written(Path(scratch), "outbox.jsonl", _SMALL_FILE)
         return Produced(output, read_outbox(mail))
@@ -77,7 +85,7 @@ class CommandExecutor:
 
 def _count(step: Step, scratch: Path) -> None:
     used = _written(scratch, "usage.jsonl", _SMALL_FILE)
-    step.meter.add_all(read_usage(used) if used.strip() else ())
+    step.meter.add(*(read_usage(used) if used.strip() else ()))
 
 
 def environment(pass_on: Sequence[str] = ()) -> dict[str, str]:

@@ -69,21 +69,24 @@ class Model(Protocol):
 async def converse(model: Model, step: Step, tools: Tools, limits: Limits) -> Produced:
     """Talk to a model until it returns its envelope; StepFailed if it does not."""
     try:
-        async with asyncio.timeout(limits.seconds):
-            return await _converse(model, step, tools)
+        async with asyncio.timeout(limits.seconds) as limit:
+            return await _converse(model, step, tools, limit)
     except TimeoutError as cause:
         raise StepFailed(f"the model was stopped after {limits.seconds:g} seconds", code="timed_out") from cause
 
 
-async def _converse(model: Model, step: Step, tools: Tools) -> Produced:
+async def _converse(model: Model, step: Step, tools: Tools, limit: asyncio.Timeout) -> Produced:
     said: list[Any] = [model.first(input_bytes(step.given).decode())]
     _keep(step, {"role": "user", "text": input_bytes(step.given).decode()})
     for _ in range(TURNS):
-        turn = await model.ask(step.prompt, said, tools.described)
+        waits_from, deadline = asyncio.get_running_loop().time(), limit.when() or 0.0
+        limit.reschedule(None)
+        async with step.meter.permit():
+            # Time spent waiting for other calls is not the model's.
+            limit.reschedule(deadline + asyncio.get_running_loop().time() - waits_from)
+            turn = await model.ask(step.prompt, said, tools.described)
+            step.meter.add(turn.used)
         _keep(step, {"role": "assistant", "text": turn.text, "calls": turn.calls, "used": turn.used})
-        step.meter.add(turn.used)
-        if turn.calls or turn.paused:
-            await step.meter.settle()
         if not turn.calls and not turn.paused:
             return Produced(_output(turn), tuple(tools.mail))
         said.append(turn.raw)

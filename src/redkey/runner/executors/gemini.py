@@ -28,7 +28,7 @@ class Gemini:
 
     def command(self, asked: Asked) -> list[str]:
         # The runner created the working directory, and no user is there to confirm that it is trusted.
-        command = [self.program, "--output-format", "json", "--skip-trust", "--model", asked.model]
+        command = [self.program, "--output-format", "json", "--skip-trust", *asked.model_options]
         command += ["--approval-mode", "yolo" if asked.sandboxed else "auto_edit"]
         if asked.allowed and not asked.sandboxed:
             command += ["--allowed-tools", ",".join(f"run_shell_command({prefix})" for prefix in asked.allowed)]

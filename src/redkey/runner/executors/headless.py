@@ -7,7 +7,6 @@ it is stopped), and decides what its errors mean for the task and the runner.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shutil
 import tempfile
@@ -44,6 +43,7 @@ _AT = re.compile(
 )
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
+DEFAULT_MODEL: Final = "default"
 # The schema of the answer in the form that every provider accepts: no other fields, all required.
 ENVELOPE_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -83,6 +83,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     sandboxed: bool = False
     # Dollars that the step may still cost, if there is a cap.
     left_usd: float | None = None
+
+    @property
+    def model_options(self) -> list[str]:
+        """The option that names the model; none for `default`, which leaves the choice to the program."""
+        return [] if self.model == DEFAULT_MODEL else ["--model", self.model]
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +129,11 @@ class HeadlessExecutor:
         self._kind, self._model, self._terms = kind, model, terms
 
     async def run(self, step: Step) -> Produced:
-        return await patiently(lambda: self._run(step), self._terms.patience_seconds)
+        async def run() -> Produced:
+            async with step.meter.permit():
+                return await self._run(step)
+
+        return await patiently(run, self._terms.patience_seconds)
 
     async def _run(self, step: Step) -> Produced:
         with tempfile.TemporaryDirectory(prefix="redkey-step-") as scratch:
@@ -157,11 +166,10 @@ class HeadlessExecutor:
                 )
             except BaseException:
                 # Usage of a stopped program counts too.
-                with contextlib.suppress(StepFailed):
-                    step.meter.add_all(self._kind.read(bytes(heard), self._model).used)
+                step.meter.add(*self._kind.read(bytes(heard), self._model).used)
                 raise
             said = self._kind.read(bytes(heard), self._model)
-            step.meter.add_all(said.used)
+            step.meter.add(*said.used)
         return Produced(self._output(said, ended))
 
     def _output(self, said: Said, ended: Ended) -> Any:

@@ -25,7 +25,7 @@ from redkey.commands.decision import wrong
 from redkey.ledger.ports import Content
 from redkey.readmodel import replies
 from redkey.readmodel.meter import acting_agent
-from redkey.reducers.spending import NANO, left
+from redkey.reducers.spending import NANO, is_shared, left
 from redkey.reducers.world import SECOND
 from redkey.services.caller import Caller, Pending
 from redkey.services.outcome import Outcome
@@ -74,6 +74,7 @@ from redkey.wire.events import (
     TaskLeaseExtended,
     TaskProgress,
     TaskStalled,
+    TaskUsageReported,
 )
 from redkey.wire.ids import event_id
 from redkey.wire.lint import SUMMARY_WORDS
@@ -149,6 +150,8 @@ def report_usage(caller: Caller, claim_id: str, report: NewUsage) -> Pending[Cla
             # The reply follows from its records: the claim may have ended since.
             first = outcome.records[0].event
             told = {"task_id": replies.subject(first), "agent_id": acting_agent(first)}
+        payloads = [one.event.payload for one in outcome.records]
+        reserved = any(type(one) is TaskUsageReported and one.reserved_usd is not None for one in payloads)
         task = place.task(told["task_id"])
         least = left(world, task, world.agents[told["agent_id"]], world.timestamp)
         return ClaimSpending(
@@ -157,10 +160,11 @@ def report_usage(caller: Caller, claim_id: str, report: NewUsage) -> Pending[Cla
             cost_usd=task.nano_usd / NANO,
             left_usd=None if least is None else least[0] / NANO,
             cap="" if least is None else least[1],
+            may_call=report.reserve_usd is None or reserved or not is_shared(world),
             event_id=outcome.event_id if outcome.records else "",
         )
 
-    return Pending(ReportUsage(claim_id, used), reply)
+    return Pending(ReportUsage(claim_id, used, report.reserve_usd), reply)
 
 
 @use_case(claims.REPORT_PROGRESS)
