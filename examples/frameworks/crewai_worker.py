@@ -1,6 +1,7 @@
 """A CrewAI crew on a queue, through the adapter. `python3 crewai_worker.py QUEUE`."""
 
 import sys
+from typing import Any
 
 from crewai import Agent, BaseLLM, Crew, Task
 
@@ -11,7 +12,7 @@ from redkey.client import RedKey
 class Canned(BaseLLM):
     """Replaces a model, so that this runs without a key. To use a real one: Agent(llm="anthropic/...")."""
 
-    def call(self, *_, **__):
+    def call(self, *_: Any, **__: Any) -> str:
         return "Thought: I know it.\nFinal Answer: Five facts."
 
 
