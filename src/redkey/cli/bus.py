@@ -6,6 +6,8 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +23,26 @@ if TYPE_CHECKING:
     from redkey.bus import BusClient
     from redkey.bus.runtime.events import Message
 
-_HOME = click.option(
-    "--home",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The bus's home [WEAVE_HOME, the bus of a redkey serve in .redkey, or ~/.weave].",
-)
+_DIRECTORY = click.Path(path_type=Path, file_okay=False)
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, one document a line.")
 _RESTART_SECONDS = 300.0
 # The destination of a message to all other agents of the session.
 _ALL = "all"
 _SESSION = click.option("--session", metavar="ID", help="The session, by id or name [the only one that is open].")
+
+
+def _finds_bus(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that talks to a bus: `home` is what --home names, or the bus of the server that --data names."""
+
+    @wraps(function)
+    def run(*arguments: Any, home: Path | None, data: Path | None, **options: Any) -> Any:
+        if home is not None and data is not None:
+            raise click.UsageError("--home and --data both name a bus; leave one out")
+        return function(*arguments, home=data / "bus" if data is not None else home, **options)
+
+    wrapped = click.option("--data", type=_DIRECTORY, help="The data directory whose server has the bus [.redkey].")(run)
+    told = "The bus's home [WEAVE_HOME, the bus of the server here, or ~/.weave]."
+    return click.option("--home", type=_DIRECTORY, help=told)(wrapped)
 
 
 @click.group()
@@ -43,7 +55,7 @@ def command() -> None:
 
 
 @command.command()
-@_HOME
+@click.option("--home", type=_DIRECTORY, help="The bus's home [WEAVE_HOME, or ~/.weave].")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="The address of the HTTP face; it must be of this machine."
 )
@@ -82,7 +94,7 @@ def serve(home: Path | None, host: str, port: int | None, leads: str, ready_file
 
 
 @command.command()
-@_HOME
+@_finds_bus
 @ids_option
 @_JSON
 @click.option("--create", metavar="NAME", help="Create a session with this name, and show it.")
@@ -110,7 +122,7 @@ def sessions(home: Path | None, ids_only: bool, as_json: bool, create: str | Non
 
 
 @command.command()
-@_HOME
+@_finds_bus
 @_SESSION
 @ids_option
 @_JSON
@@ -137,7 +149,7 @@ def agents(home: Path | None, session: str | None, ids_only: bool, as_json: bool
 @command.command()
 @click.argument("dst", metavar="AGENT")
 @click.argument("text", required=False)
-@_HOME
+@_finds_bus
 @_SESSION
 @click.option("--as", "agent", metavar="ID", help="Send as this agent, which stays in the session [a temporary agent].")
 @click.option("--wait", type=float, metavar="SECONDS", help="Wait for an answer and print it; fail if none arrives.")
@@ -195,7 +207,7 @@ def _print_answer(bus: BusClient, question: Message, seconds: float, *, as_json:
 
 
 @command.command()
-@_HOME
+@_finds_bus
 @_SESSION
 @click.option(
     "-n", "--lines", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many records."
@@ -246,7 +258,7 @@ def _show(record: dict[str, Any], *, as_json: bool) -> None:
 
 
 @command.command()
-@_HOME
+@_finds_bus
 @_SESSION
 @click.option("--as", "agent", metavar="ID", help="Your id in the session [your user name and a number].")
 @click.option("--name", help="Your display name.")
