@@ -40,8 +40,9 @@ def _finds_bus(function: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError("--home and --data both name a bus; leave one out")
         return function(*arguments, home=data / "bus" if data is not None else home, **options)
 
-    wrapped = click.option("--data", type=_DIRECTORY, help="The data directory whose server has the bus [.redkey].")(run)
+    whose = "The data directory whose server has the bus [.redkey]."
     told = "The bus's home [WEAVE_HOME, the bus of the server here, or ~/.weave]."
+    wrapped = click.option("--data", type=_DIRECTORY, help=whose)(run)
     return click.option("--home", type=_DIRECTORY, help=told)(wrapped)
 
 

@@ -92,13 +92,13 @@ def show(rk: RedKey, queue: str, as_json: bool) -> None:
 @daily
 def watch_queue(rk: RedKey, queue: str, as_json: bool) -> None:
     """Show open tasks and who works on them, live; without a terminal, events as they happen."""
-    from redkey.cli.events import print_event
+    from redkey.cli.progress import print_followed
     from redkey.cli.screen import on_terminal
 
     found = rk.queues.get(queue)
     if as_json or not on_terminal():
         for event in rk.events.follow(queue=found.queue_id):
-            print_event(event, as_json=as_json)
+            print_followed(rk, event, as_json=as_json)
         return
     from redkey.cli.task import live_tasks
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.declared import add_declared
-from redkey.cli.live import watch, watch_option
+from redkey.cli.live import events_to_end, watch, watch_option
 from redkey.cli.look import Look
 from redkey.cli.next_step import print_step, step_for, step_lines
-from redkey.cli.progress import progress_words, report, title_with_progress
+from redkey.cli.progress import print_followed, progress_words, report, title_with_progress
 from redkey.cli.provision import with_missing
 from redkey.cli.queue import STATES
 from redkey.cli.report import shown
@@ -233,7 +233,8 @@ def _facts(task: Task, slugs: Mapping[str, str]) -> list[tuple[str, Any]]:
 
 
 def _progress(task: Task) -> str:
-    return f"{progress_words(task.progress)} ({ago(task.progress.at)})" if task.progress is not None else ""
+    said = task.progress
+    return f"{progress_words(said.percent, said.text)} ({ago(said.at)})" if said is not None else ""
 
 
 @command.command("watch")
@@ -265,24 +266,20 @@ def _around(rk: RedKey, task: Task, after: int | None) -> Iterator[Event]:
 
 def _tell(rk: RedKey, task: Task, *, as_json: bool) -> None:
     """Print every event of the task, one per line, until it is final."""
-    from redkey.cli.events import print_event
 
-    last = 0
-    for event in rk.tasks.events(task.task_id):
-        print_event(event, as_json=as_json)
-        last = event.sequence
-    if _is_over(rk.tasks.get(task.task_id)):
-        return
-    for event in _around(rk, task, last):
-        about = task.task_id in (event.subject.id, event.data.get("taskId"))
-        if about:
-            print_event(event, as_json=as_json)
-            if event.type == "task.progress" and not as_json:
-                # The text is content: the event only has its hash.
-                click.echo(f"        {shown(progress_words(rk.tasks.get(task.task_id).progress))}")
+    def about(event: Event) -> bool:
+        return task.task_id in (event.subject.id, event.data.get("taskId"))
+
+    def follow(last: int) -> Iterator[Event]:
         # An approval event may only name its gate.
-        if (about or event.type.startswith("gate.")) and _is_over(rk.tasks.get(task.task_id)):
-            return
+        return (one for one in _around(rk, task, last) if about(one) or one.type.startswith("gate."))
+
+    def is_over() -> bool:
+        return _is_over(rk.tasks.get(task.task_id))
+
+    for event in events_to_end(lambda: rk.tasks.events(task.task_id), follow, is_over):
+        if about(event):
+            print_followed(rk, event, as_json=as_json)
 
 
 def _is_over(task: Task) -> bool:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.declared import add_declared
-from redkey.cli.live import watch, watch_option
+from redkey.cli.live import events_to_end, watch, watch_option
 from redkey.cli.look import Look
-from redkey.cli.progress import title_with_progress
+from redkey.cli.progress import print_followed, title_with_progress
 from redkey.cli.provision import with_missing
 from redkey.cli.report import shown
 from redkey.cli.screen import (
@@ -170,12 +170,15 @@ def _draw(state: WorkflowState, slugs: Mapping[str, str]) -> tuple[Any, bool]:
 
 
 def _tell(rk: RedKey, workflow_id: str, *, as_json: bool) -> None:
-    from redkey.cli.events import print_event
-
-    for event in rk.workflows.follow(workflow_id, after=0):
-        print_event(event, as_json=as_json)
-        if event.type.startswith("workflow.") and rk.workflows.get(workflow_id).state not in _LIVE:
-            return
+    """Print every event of the run, one per line, until it is final."""
+    events = events_to_end(
+        lambda: rk.ledger.query(workflow_id=workflow_id),
+        lambda last: rk.workflows.follow(workflow_id, after=last),
+        lambda: rk.workflows.get(workflow_id).state not in _LIVE,
+        lambda event: event.type.startswith("workflow."),
+    )
+    for event in events:
+        print_followed(rk, event, as_json=as_json)
 
 
 @command.command()
