@@ -11,6 +11,7 @@ import click
 from redkey.cli.report import shown
 from redkey.cli.screen import print_done
 from redkey.cli.session import daily
+from redkey.cli.values import extensions_option
 from redkey.errors import NotFound
 
 if TYPE_CHECKING:
@@ -68,8 +69,11 @@ def _text_of(rk: RedKey, ref: Mapping[str, Any] | None) -> str:
 @click.argument("task_id", metavar="TASK")
 @click.argument("text", default="")
 @click.option("--percent", type=click.IntRange(0, 100), metavar="N", help="How much of it is done, from 0 to 100.")
+@extensions_option
 @daily
-def report(rk: RedKey, task_id: str, text: str, percent: int | None, as_json: bool) -> None:
+def report(
+    rk: RedKey, task_id: str, text: str, percent: int | None, extensions: dict[str, Any] | None, as_json: bool
+) -> None:
     """Report progress on a task that you hold; everyone who watches the task sees it.
 
     \b
@@ -83,7 +87,7 @@ def report(rk: RedKey, task_id: str, text: str, percent: int | None, as_json: bo
             f"{found.task_id} is {found.state}: no agent holds it, so there is no progress to report. "
             f"Claim it first: redkey claim take {found.task_id} --agent AGENT"
         )
-    said = rk.claims.report_progress(found.claim.claim_id, text, percent=percent)
+    said = rk.claims.report_progress(found.claim.claim_id, text, percent=percent, extensions=extensions)
     sentence = f"{said.task_id} has the report"
     if not said.recorded:
         again = f"again in {said.retry_after_seconds:.1f} s" if said.retry_after_seconds else "after raise-rules"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,7 @@ from redkey.cli.live import watch, watch_option
 from redkey.cli.look import Look
 from redkey.cli.screen import ago, print_done, print_facts, print_list, rich_table
 from redkey.cli.session import daily, ids_option
+from redkey.cli.values import extensions_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -107,18 +108,20 @@ def watch_queue(rk: RedKey, queue: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("queue")
+@extensions_option
 @daily
-def pause(rk: RedKey, queue: str, as_json: bool) -> None:
+def pause(rk: RedKey, queue: str, extensions: dict[str, Any] | None, as_json: bool) -> None:
     """Stop claims from QUEUE; tasks in progress continue."""
-    _say(rk.queues.update(queue, paused=True), as_json)
+    _say(rk.queues.update(queue, paused=True, extensions=extensions), as_json)
 
 
 @command.command()
 @click.argument("queue")
+@extensions_option
 @daily
-def resume(rk: RedKey, queue: str, as_json: bool) -> None:
+def resume(rk: RedKey, queue: str, extensions: dict[str, Any] | None, as_json: bool) -> None:
     """Allow claims from a paused QUEUE again."""
-    _say(rk.queues.update(queue, paused=False), as_json)
+    _say(rk.queues.update(queue, paused=False, extensions=extensions), as_json)
 
 
 def _say(queue: Queue, as_json: bool) -> None:

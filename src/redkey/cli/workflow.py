@@ -27,7 +27,7 @@ from redkey.cli.screen import (
     styled,
 )
 from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
-from redkey.cli.values import json_file, json_value
+from redkey.cli.values import extensions_option, json_file, json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -50,9 +50,19 @@ def command() -> None:
 @queue_option
 @click.option("--input", "given", type=json_value, metavar="JSON", help="The input of the run: JSON, @FILE, or -.")
 @click.option("--version", type=int, help="Which version of a definition [the newest].")
+@extensions_option
 @ids_option
 @daily
-def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, ids_only: bool, as_json: bool) -> None:
+def start(
+    rk: RedKey,
+    plan: str,
+    queue: str,
+    given: Any,
+    version: int | None,
+    extensions: dict[str, Any] | None,
+    ids_only: bool,
+    as_json: bool,
+) -> None:
     """Start PLAN: a plan.json, or the id of a published definition (def_...). The queue is created when it is missing.
 
     \b
@@ -67,7 +77,7 @@ def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, id
             known = "PLAN is a file, or the id of a published definition (def_...)"
             raise click.UsageError(f"{plan} cannot be read: there is no such file. {known}")
         asked = {"plan": json_file(plan)}
-    made = with_missing(rk, lambda: rk.workflows.start(queue, input=given, **asked), queue=queue)
+    made = with_missing(rk, lambda: rk.workflows.start(queue, input=given, extensions=extensions, **asked), queue=queue)
     for warning in made.validation.warnings if not (ids_only or as_json) else ():
         click.echo(f"note: {shown(warning.message)} [{warning.code}]", err=True)
     step = f"redkey workflow watch {made.workflow_id}"
