@@ -6,15 +6,13 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from redkey.cli.bus_targets import choose_agent, choose_session
+from redkey.cli.bus_targets import DIRECTORY, choose_agent, choose_session, finds_bus
 from redkey.cli.report import print_json, shown
 from redkey.cli.screen import until_reader_leaves
 from redkey.cli.session import ids_option
@@ -23,27 +21,11 @@ if TYPE_CHECKING:
     from redkey.bus import BusClient
     from redkey.bus.runtime.events import Message
 
-_DIRECTORY = click.Path(path_type=Path, file_okay=False)
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, one document a line.")
 _RESTART_SECONDS = 300.0
 # The destination of a message to all other agents of the session.
 _ALL = "all"
 _SESSION = click.option("--session", metavar="ID", help="The session, by id or name [the only one that is open].")
-
-
-def _finds_bus(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A command that talks to a bus: `home` is what --home names, or the bus of the server that --data names."""
-
-    @wraps(function)
-    def run(*arguments: Any, home: Path | None, data: Path | None, **options: Any) -> Any:
-        if home is not None and data is not None:
-            raise click.UsageError("--home and --data both name a bus; leave one out")
-        return function(*arguments, home=data / "bus" if data is not None else home, **options)
-
-    whose = "The data directory whose server has the bus [.redkey]."
-    told = "The bus's home [WEAVE_HOME, the bus of the server here, or ~/.weave]."
-    wrapped = click.option("--data", type=_DIRECTORY, help=whose)(run)
-    return click.option("--home", type=_DIRECTORY, help=told)(wrapped)
 
 
 @click.group()
@@ -56,7 +38,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--home", type=_DIRECTORY, help="The bus's home [WEAVE_HOME, or ~/.weave].")
+@click.option("--home", type=DIRECTORY, help="The bus's home [WEAVE_HOME, or ~/.weave].")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="The address of the HTTP face; it must be of this machine."
 )
@@ -95,7 +77,7 @@ def serve(home: Path | None, host: str, port: int | None, leads: str, ready_file
 
 
 @command.command()
-@_finds_bus
+@finds_bus
 @ids_option
 @_JSON
 @click.option("--create", metavar="NAME", help="Create a session with this name, and show it.")
@@ -123,7 +105,7 @@ def sessions(home: Path | None, ids_only: bool, as_json: bool, create: str | Non
 
 
 @command.command()
-@_finds_bus
+@finds_bus
 @_SESSION
 @ids_option
 @_JSON
@@ -150,7 +132,7 @@ def agents(home: Path | None, session: str | None, ids_only: bool, as_json: bool
 @command.command()
 @click.argument("dst", metavar="AGENT")
 @click.argument("text", required=False)
-@_finds_bus
+@finds_bus
 @_SESSION
 @click.option("--as", "agent", metavar="ID", help="Send as this agent, which stays in the session [a temporary agent].")
 @click.option("--wait", type=float, metavar="SECONDS", help="Wait for an answer and print it; fail if none arrives.")
@@ -208,7 +190,7 @@ def _print_answer(bus: BusClient, question: Message, seconds: float, *, as_json:
 
 
 @command.command()
-@_finds_bus
+@finds_bus
 @_SESSION
 @click.option(
     "-n", "--lines", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many records."
@@ -259,7 +241,7 @@ def _show(record: dict[str, Any], *, as_json: bool) -> None:
 
 
 @command.command()
-@_finds_bus
+@finds_bus
 @_SESSION
 @click.option("--as", "agent", metavar="ID", help="Your id in the session [your user name and a number].")
 @click.option("--name", help="Your display name.")

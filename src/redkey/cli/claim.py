@@ -5,6 +5,7 @@ If there is no task to claim, the exit code is 1, so that scripts can branch on 
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.next_step import Step, print_step, step_for
 from redkey.cli.report import shown
-from redkey.cli.screen import ago, print_done, print_facts, print_item
+from redkey.cli.screen import ago, print_done, print_facts, print_item, wrapped
 from redkey.cli.session import agent_id_of, agent_option, daily, ids_option, queue_option, slugs_of
 from redkey.cli.values import extensions_option, json_value
 
@@ -119,7 +120,7 @@ def _say(ctx: click.Context, rk: RedKey, found: Any, ids_only: bool, as_json: bo
         why = f"no task in the queue {queue} that the agent may claim"
     if found.status != "missed" and queue and rk.queues.get(queue).paused:
         why, step = f"{why}; the queue {queue} is paused", Step(f"redkey queue resume {queue}")
-    click.echo(f"redkey: {shown(why)}", err=True)
+    click.echo(wrapped(f"redkey: {shown(why)}", 2, sys.stderr), err=True)
     print_step(step)
     ctx.exit(1)
 
