@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 REDKEY = [sys.executable, "-m", "redkey"]
@@ -23,14 +24,13 @@ def redkey(*arguments: str) -> str:
     return found.stdout.strip()
 
 
-def wait_for(condition, what: str):
+def wait_for(condition: Callable[[], bool], what: str) -> None:
     """Wait up to a minute until a condition holds."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := condition()):
+    while not condition():
         if time.monotonic() > deadline:
             raise SystemExit(f"{what} did not happen within a minute")
         time.sleep(0.1)
-    return found
 
 
 def show(folder: Path) -> None:

@@ -126,6 +126,10 @@ def test_the_wheels_name_their_license_version_and_command_and_no_address(wheels
             # No address is named that is not known to answer.
             assert "\nProject-URL:" not in metadata
             assert "\nHome-page:" not in metadata
+            # An index page has nothing beside it that a link of the checkout would lead to.
+            description = metadata.partition("\n\n")[2]
+            assert "RedKey()" in description
+            assert re.findall(r"\]\(([^)]*)\)|(https?://\S+)", description) == []
             assert f"\nVersion: {redkey.__version__}\n" in metadata
             if name == "redkey":
                 # `uvx redkey demo` and `pipx run redkey demo` run the script of the distribution's name.

@@ -1,6 +1,7 @@
 """A CrewAI crew on a queue, through the adapter. `python3 crewai_worker.py QUEUE`."""
 
 import sys
+from typing import Any
 
 from crewai import Agent, BaseLLM, Crew, Task
 from crewai.tools import tool
@@ -13,7 +14,7 @@ from redkey.client import RedKey
 class Canned(BaseLLM):
     """Replaces a model, so that this runs without a key. To use a real one: Agent(llm="anthropic/...")."""
 
-    def call(self, messages, *_, **__):
+    def call(self, messages: Any, *_: Any, **__: Any) -> str:
         self._track_token_usage_internal({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15})
         said = str(messages)
         if "Research nobody" in said and "The human says" not in said:

@@ -5,14 +5,14 @@ import sys
 import dspy
 from dspy.utils import DummyLM
 
-from redkey.client import RedKey
+from redkey.client import Context, RedKey
 
 # To use a real model: dspy.LM("anthropic/claude-sonnet-4-6").
 model = DummyLM([{"answer": "Five facts."}] * 1000)
 program = dspy.Predict("question -> answer")
 
 
-def work(ctx):
+def work(ctx: Context) -> dict[str, str]:
     # Workers run in threads, and DSPy's settings are per thread inside this block.
     with dspy.context(lm=model):
         found = program(question=f"{ctx.task.title}\n\n{ctx.input}")

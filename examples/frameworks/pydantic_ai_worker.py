@@ -5,7 +5,7 @@ import sys
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
 
-from redkey.client import RedKey
+from redkey.client import Context, RedKey
 from redkey.client.worker import Done
 
 # To use a real model: Agent("anthropic:claude-sonnet-4-6").
@@ -13,7 +13,7 @@ agent = Agent(TestModel(custom_output_text="Five facts."))
 DOLLARS_A_TOKEN = 0.000003
 
 
-def work(ctx):
+def work(ctx: Context) -> Done:
     result = agent.run_sync(f"{ctx.task.title}\n\n{ctx.input}")
     ctx.check()
     used = result.usage() if callable(result.usage) else result.usage

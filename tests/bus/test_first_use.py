@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from redkey.bus import BusClient
-from redkey.bus.home import find_home
+from redkey.bus.home import find_home, note_host
+from redkey.cli import main
 from redkey.errors import BusLost
 from tests.bus.test_http import Caller
 from tests.harness.bus_process import BusProcess
 from tests.harness.running_bus import Running
+from tests.harness.server import serving
 
 
 def redkey(home: Path, *arguments: str, where: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -73,18 +77,44 @@ def test_the_error_without_a_bus_says_how_to_start_one(tmp_path: Path) -> None:
         client.sessions()
 
 
-def test_the_bus_of_a_server_in_this_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bus_of_the_server_of_redkey_toml_is_found_and_a_dead_one_is_not(tmp_path: Path) -> None:
+    """`redkey task list` asks the same server. A killed server leaves its socket, on which nothing listens."""
+    (tmp_path / "redkey.toml").write_text('data = "data"\n')
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    own, served = tmp_path / ".weave", tmp_path / "data" / "bus"
+    with serving(tmp_path) as server:
+        created = redkey(tmp_path, "sessions", "--create", "release", "-q", where=tmp_path)
+        assert (created.returncode, created.stderr) == (0, "")
+        with BusClient(served) as bus:
+            assert [(one.id, one.name) for one in bus.sessions()] == [(created.stdout.strip(), "release")]
+        named = redkey(tmp_path, "sessions", "--data", str(tmp_path / "data"), "-q", where=elsewhere)
+        assert named.stdout == created.stdout
+        assert f"no bus answers at {own / 'coord.sock'}" in redkey(tmp_path, "sessions", where=elsewhere).stderr
+        server.stop(signal.SIGKILL)
+    assert (served / "coord.sock").is_socket()
+    alone = redkey(tmp_path, "sessions", where=tmp_path)
+    assert alone.returncode == 1
+    assert f"no bus answers at {served / 'coord.sock'}: Connection refused" in alone.stderr
+    with BusProcess(own):
+        assert (found := redkey(tmp_path, "sessions", where=tmp_path)).returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize("arguments", [("sessions",), ("send", "all", "hello"), ("tail",), ("agents",), ("chat",)])
+def test_a_bus_is_named_once(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, ["bus", *arguments, "--home", str(tmp_path), "--data", str(tmp_path)])
+    assert (result.exit_code, "--home and --data both name a bus; leave one out" in result.output) == (2, True)
+
+
+def test_the_variable_and_the_note_of_another_host_name_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert find_home({}) == Path("~/.weave").expanduser()
-    served = tmp_path / ".redkey" / "bus"
-    served.mkdir(parents=True)
-    (served / "coord.sock").touch()
-    assert find_home({}) == served
-    assert find_home({"WEAVE_HOME": "/elsewhere"}) == Path("/elsewhere")
-    other = tmp_path / "data" / "bus"
-    other.mkdir(parents=True)
-    (other / "coord.sock").touch()
-    assert find_home({"REDKEY_DATA": str(tmp_path / "data")}) == other
+    served = tmp_path / "data" / "bus"
+    note_host(served, "http://127.0.0.1:9")
+    assert find_home({"REDKEY_DATA": str(tmp_path / "data")}) == served
+    assert find_home({"REDKEY_DATA": str(tmp_path / "data"), "WEAVE_HOME": "/elsewhere"}) == Path("/elsewhere")
 
 
 def test_a_session_is_created_on_first_use(running: Running) -> None:

@@ -27,6 +27,7 @@ _FILES = {
     "broken.toml": "port 8700\n",
     "cycle.json": json.dumps({"name": "c", "version": "1.0", "tasks": _CYCLE}),
     "card.json": json.dumps({"name": "x", "nme": "y"}),
+    "typo.json": json.dumps({"identty": {}}),
     "a-file": "",
     "large.json": json.dumps("x" * 2_000_000),
     "secret.json": json.dumps({"key": "AKIAIOSFODNN7EXAMPLE"}),
@@ -91,6 +92,14 @@ class Scene:
             "folder": str(folder),
             "short": self.held[:6],
         }
+        # A workspace whose policy forbids that those who did the work approve it.
+        strict = json.loads(self.does("workspace create --name strict --json"))
+        alone = {**self._account, "REDKEY_API_KEY": strict["apiKey"]}
+        self.does("workspace policy --no-self-approval", alone)
+        self.does("agent register eve --no-key", alone)
+        own = self.does("task create --title T --gate", alone).strip()
+        self.does(f"claim complete {self.does(f'claim take {own} --agent eve -q', alone).strip()}", alone)
+        self.words |= {"own_gate": self.does("gate list -q", alone).strip(), "alone_key": strict["apiKey"]}
         self._data_directories(server)
         self.does(f"backup {server.data} {folder}/backup")
 
@@ -151,18 +160,51 @@ def scene_of(folder: Path) -> Iterator[Scene]:
     """Two servers, of which the second one is somebody else's."""
     (folder / "one").mkdir()
     (folder / "two").mkdir()
-    strange = HTTPServer(("127.0.0.1", 0), _Strange)
-    thread = Thread(target=strange.serve_forever, daemon=True)
+    with (
+        _answering(_Strange) as strange_url,
+        _answering(_Newer) as newer_url,
+        serving(folder / "one") as server,
+        serving(folder / "two") as other,
+    ):
+        scene = Scene(folder, server, other)
+        scene.words |= {"strange_url": strange_url, "newer_url": newer_url}
+        yield scene
+
+
+@contextmanager
+def _answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server that is not ours; its URL."""
+    server = HTTPServer(("127.0.0.1", 0), handler)
+    thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        with serving(folder / "one") as server, serving(folder / "two") as other:
-            scene = Scene(folder, server, other)
-            scene.words["strange_url"] = f"http://127.0.0.1:{strange.server_port}"
-            yield scene
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
-        strange.shutdown()
-        strange.server_close()
+        server.shutdown()
+        server.server_close()
         thread.join()
+
+
+class _Newer(BaseHTTPRequestHandler):
+    """A RedKey of another version, which has other paths."""
+
+    def do_GET(self) -> None:
+        if self.path == "/readyz":
+            self._answer(200, {"status": "ready", "store": "SQLite 9", "version": "9.9.0"})
+        else:
+            problem = {"title": "Not Found", "status": 404, "code": "path_not_found", "detail": "No such path."}
+            self._answer(404, problem)
+
+    def _answer(self, status: int, value: object) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Say nothing."""
 
 
 class _Strange(BaseHTTPRequestHandler):

@@ -7,19 +7,26 @@ eight characters, and all that happened is five hours ago.
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from redkey.cli import screen, short_ids, status
+from rich.console import Console, RenderableType
+
+from redkey.cli import screen, short_ids, status, task, top, workflow
+from redkey.cli.session import slugs_of
+from redkey.client import RedKey
 from tests.cli.mistakes import invoke
 from tests.harness.server import Server, serving
 
@@ -55,9 +62,22 @@ SCREENS = {
     "artifact-list": "artifact list {done}",
     "claim-refused": "claim take {held} --agent bo",
     "contract-list": "contract list",
+    "top": "top --once",
+    "usage-credits": "usage credits",
+    "webhook-none": "webhook list",
+    "project-list": "project list",
+    "project-show": "project show paper",
+    "person-none": "person list",
+    "help": "--help",
     "config-show": "config show limits",
     "not-found": "task list --queue nope",
     "wrong-option": "task list --quue jobs",
+}
+# Live views: name of the file -> the frame that is drawn when nothing happens. They have no end without a terminal.
+FRAMES: dict[str, Callable[[RedKey, dict[str, str]], RenderableType]] = {
+    "watch-task": lambda rk, names: task._draw(rk, names["held"])[0],
+    "watch-queue": lambda rk, names: task.live_tasks(rk, "queue_jobs"),
+    "watch-workflow": lambda rk, names: workflow._draw(rk.workflows.state(names["run"]), slugs_of(rk))[0],
 }
 _MASKS = (
     (r"\b(?:[a-z]+_)?01[0-9A-HJKMNP-TV-Z]{6,24}\b", "#"),
@@ -109,6 +129,9 @@ def _scene(server: Server, account: dict[str, str]) -> dict[str, str]:
     gated = does("task create --queue jobs --title 'Publish it' --gate")
     does(f"claim complete {does(f'claim take {gated} --agent ada -q', REDKEY_API_KEY=ada)}", REDKEY_API_KEY=ada)
     run = does(f"workflow start {PLAN} --queue jobs")
+    does("project create Paper --id paper --description 'The weekly paper'")
+    does("phase create paper Research --id research")
+    does(f"task progress {held} 'Three of five sources read.' --percent 60", REDKEY_API_KEY=ada)
     return {"done": done, "held": held, "open": opened, "run": run, "gate": does("gate list -q").split()[0]}
 
 
@@ -127,7 +150,9 @@ def _as_on_a_terminal() -> Iterator[None]:
 
     with (
         patch.object(screen, "on_terminal", lambda: True),
+        patch.object(screen, "is_terminal", lambda stream: True),
         patch.object(screen, "datetime", _Later),
+        patch.object(top, "datetime", _Later),
         patch.object(status, "_CLOCK_SECONDS", 86_400),
         patch.object(screen, "shorten", short),
     ):
@@ -155,7 +180,19 @@ def render() -> dict[str, str]:
                     shown = _masked(result.output, Path(folder))
                     parts.append(f"{f'-- {width} columns, exit {result.exit_code} '.ljust(width, '-')}\n{shown}")
                 found[f"{name}.txt"] = f"$ redkey {words}\n{''.join(parts)}"
+            with RedKey(server.url, server.key) as rk:
+                for name, draw in FRAMES.items():
+                    parts = [_frame(partial(draw, rk, names), width, Path(folder)) for width in WIDTHS]
+                    found[f"{name}.txt"] = f"$ redkey {' '.join(name.split('-')[::-1])}\n{''.join(parts)}"
         return found
+
+
+def _frame(draw: Callable[[], RenderableType], width: int, folder: Path) -> str:
+    """One frame of a live view, in a window of this width."""
+    with patch.dict(os.environ, {"COLUMNS": str(width)}):
+        console = Console(width=width, highlight=False, file=io.StringIO(), record=True)
+        console.print(draw())
+    return f"{f'-- {width} columns '.ljust(width, '-')}\n{_masked(console.export_text(), folder)}"
 
 
 def main() -> None:
@@ -165,7 +202,7 @@ def main() -> None:
         path.unlink()
     for name, text in render().items():
         (FOLDER / name).write_text(text)
-    sys.stdout.write(f"{len(SCREENS)} screens at {len(WIDTHS)} widths in {FOLDER}\n")
+    sys.stdout.write(f"{len(SCREENS) + len(FRAMES)} screens at {len(WIDTHS)} widths in {FOLDER}\n")
 
 
 if __name__ == "__main__":

@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 import pytest
 
+from redkey import __version__
 from tests.cli.mistakes import PATIENCE_SECONDS, Scene, scene_of
 from tests.harness.acts import until
 
 NO, USED_WRONGLY = 1, 2
+NEXT_STEP = re.compile(r"next: |hint: |Did you mean|did you mean|see it with: redkey|start one with redkey|Try 'redkey")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,17 @@ MISTAKES = [
         NO,
         ("404", "server: {strange_url} (from REDKEY_URL)", "or one of another version", "next: redkey --version\n"),
         {"REDKEY_URL": "{strange_url}"},
+    ),
+    Mistake(
+        "a server of a newer version",
+        "task list",
+        NO,
+        (
+            f"The server is RedKey 9.9.0, this command is RedKey {__version__}.",
+            "server: {newer_url} (from REDKEY_URL)",
+            "next: redkey --version\n",
+        ),
+        {"REDKEY_URL": "{newer_url}"},
     ),
     Mistake(
         "a socket on which nothing listens",
@@ -152,26 +165,31 @@ MISTAKES = [
         "an unknown setting in the file",
         "serve --config {unknown_toml}",
         NO,
-        ("{unknown_toml}: prot is not a setting", "did you mean port?", "hint: redkey config show"),
+        (
+            "{unknown_toml}: prot is not a setting",
+            "did you mean port?",
+            "take it out",
+            "next: redkey config show --config /dev/null\n",
+        ),
     ),
     Mistake(
         "an unknown setting in a variable",
         "serve",
         NO,
-        ("REDKEY_PROT is not a setting", "did you mean REDKEY_PORT?", "hint: redkey config show"),
+        ("REDKEY_PROT is not a setting", "did you mean REDKEY_PORT?", "next: env -u REDKEY_PROT redkey config show\n"),
         {"REDKEY_PROT": "1", **NOWHERE},
     ),
     Mistake(
         "a setting of the wrong type",
         "serve --config {typed_toml}",
         NO,
-        ("{typed_toml}: port: Expected `int`, got `str`", "hint: redkey config show"),
+        ("{typed_toml}: port: Expected `int`, got `str`", "next: redkey config show --config /dev/null\n"),
     ),
     Mistake(
         "a variable of the wrong type",
         "serve",
         NO,
-        ("REDKEY_PORT: port: Expected `int`", "hint: redkey config show"),
+        ("REDKEY_PORT: port: Expected `int`", "next: env -u REDKEY_PORT redkey config show\n"),
         {"REDKEY_PORT": "high", **NOWHERE},
     ),
     Mistake(
@@ -210,7 +228,7 @@ MISTAKES = [
         "an ambiguous id",
         "task show {short}",
         USED_WRONGLY,
-        ("{short} is the beginning of several ids", "{held}"),
+        ("{short} is the beginning of several ids", "{held}", "give more of it"),
     ),
     Mistake(
         "an unknown queue",
@@ -261,7 +279,16 @@ MISTAKES = [
         "a card with an unknown field",
         "card lint {card_json}",
         NO,
-        ('{card_json}: /nme: schema_additionalProperties: "nme" is not a field',),
+        (
+            '{card_json}: /nme: schema_additionalProperties: "nme" is not a field',
+            "hint: the fields of a card are capabilities, card_version",
+        ),
+    ),
+    Mistake(
+        "a card with a misspelled field",
+        "card lint {typo_json}",
+        NO,
+        ('/identty: schema_additionalProperties: "identty"', "hint: did you mean identity in place of identty?"),
     ),
     Mistake(
         "a claim without an agent",
@@ -329,6 +356,13 @@ MISTAKES = [
         {"REDKEY_API_KEY": "{ada_key}"},
     ),
     Mistake(
+        "approving one's own work where the policy forbids it",
+        "gate approve {own_gate}",
+        NO,
+        ("did the work", "key from REDKEY_API_KEY", "hint: another person", "next: redkey gate show {own_gate}\n"),
+        {"REDKEY_API_KEY": "{alone_key}"},
+    ),
+    Mistake(
         "an answer to a task that is not blocked",
         "task unblock {open} --answer yes",
         NO,
@@ -380,6 +414,8 @@ def test_a_mistake_is_explained(scene: Scene, mistake: Mistake) -> None:
     assert result.exit_code == mistake.exit_code, said
     for piece in mistake.said:
         assert piece.format(**scene.words) in said, said
+    # Where the message does not contain the next step itself, it follows it.
+    assert NEXT_STEP.search(said), said
     assert "Traceback" not in said
     assert result.exception is None or isinstance(result.exception, SystemExit)
 
@@ -569,4 +605,4 @@ def test_a_data_directory_in_use_is_named(scene: Scene) -> None:
 
 
 def test_the_table_is_long_enough() -> None:
-    assert len({one.what for one in [*MISTAKES, *PROCESSES]}) >= 59
+    assert len({one.what for one in [*MISTAKES, *PROCESSES]}) >= 62

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from os import environ
 
 import pytest
 
 from redkey.client import Claimed, RedKey
+from redkey.errors import Conflict
 from tests.cli.test_daily_commands import PATIENCE_SECONDS, _call, _does
+from tests.harness.acts import until
 from tests.harness.runs import plan_of, step
 from tests.harness.server import Server, serving
 
@@ -55,36 +61,81 @@ def test_a_report_is_seen_in_lists_views_and_the_live_picture(server: Server, rk
     assert rk.tasks.get(task_id).progress is None, "a task that waits for its next claim has no progress"
 
 
-def test_a_run_shows_the_progress_of_its_tasks(server: Server, rk: RedKey) -> None:
-    rk.roles.create("writer", id="writer")
-    agent = rk.agents.register(card={"name": "wim", "description": "Writes.", "version": "1"}).agent_id
+def _run_of(rk: RedKey, name: str) -> tuple[str, str]:
+    """A run with one task, and the claim of the agent that has it."""
+    with suppress(Conflict):
+        rk.roles.create("writer", id="writer")
+    agent = rk.agents.register(card={"name": name, "description": "Writes.", "version": "1"}).agent_id
     rk.roles.grant("writer", agent)
     run = rk.workflows.start("work", plan=plan_of(step("page"))).workflow_id
     claimed = rk.tasks.claim(rk.workflows.state(run).tasks[0].task_id, agent, lease_seconds=3600)
     assert isinstance(claimed, Claimed)
-    rk.claims.report_progress(claimed.claim_id, "Half.", percent=5)
+    return run, claimed.claim_id
+
+
+def test_a_run_shows_the_progress_of_its_tasks(server: Server, rk: RedKey) -> None:
+    run, claim_id = _run_of(rk, "wim")
+    rk.claims.report_progress(claim_id, "Half.", percent=5)
     assert "5% · Write page · Half." in _does(server, "workflow", "show", run)
+    rk.claims.complete(claim_id)
 
 
-def test_watching_without_a_terminal_prints_what_was_said(server: Server, rk: RedKey) -> None:
-    task_id = _held(rk, "bob", "Count")
+@pytest.mark.parametrize("what", ["task", "workflow", "queue"])
+def test_watching_without_a_terminal_prints_what_was_said(server: Server, rk: RedKey, what: str) -> None:
+    """Each report with its own text, although a later one has replaced it in the task."""
+    run, claim_id = _run_of(rk, f"bob-{what}")
+    name = {"task": rk.workflows.state(run).tasks[0].task_id, "workflow": run, "queue": "work"}[what]
+    rk.claims.report_progress(claim_id, "Begun.", percent=1)
     environment = {**environ, "REDKEY_URL": server.url, "REDKEY_API_KEY": server.key}
-    command = [sys.executable, "-m", "redkey", "task", "watch", task_id]
+    command = [sys.executable, "-m", "redkey", what, "watch", name]
     watcher = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     assert watcher.stdout is not None
-    while "task.claimed" not in watcher.stdout.readline():
-        pass
-    claim = rk.tasks.get(task_id).claim
-    assert claim is not None
-    rk.claims.report_progress(claim.claim_id, SAID, percent=60)
-    line = watcher.stdout.readline()
-    assert "task.progress" in line
-    assert "percent=60" in line
-    assert watcher.stdout.readline().strip() == f"60% {SAID}"
-    rk.claims.complete(claim.claim_id)
-    watcher.stdout.read()
-    watcher.stdout.close()
-    assert watcher.wait(PATIENCE_SECONDS) == 0
+    try:
+        while what == "queue" and not select.select([watcher.stdout], [], [], 0.1)[0]:
+            # A queue is followed from now on: an event shows that the command has begun.
+            rk.tasks.create("work", title="Another")
+        # Progress is recorded at most once a second.
+        until(lambda: rk.claims.report_progress(claim_id, SAID, percent=60).recorded, PATIENCE_SECONDS)
+        rk.claims.complete(claim_id)
+        seen: list[str] = []
+        while not seen or "task.complete " not in seen[-1]:
+            seen.append(watcher.stdout.readline())
+            assert seen[-1], f"the command ended: {seen}"
+    finally:
+        watcher.kill()
+        watcher.wait()
+        watcher.stdout.close()
+    reports = [place for place, line in enumerate(seen) if "task.progress" in line]
+    said = [seen[place + 1].strip() for place in reports]
+    assert said == ([f"60% {SAID}"] if what == "queue" else ["1% Begun.", f"60% {SAID}"])
+    assert "percent=60" in seen[reports[-1]]
+    if what != "queue":
+        whole = _does(server, what, "watch", name)
+        assert whole.count(f"60% {SAID}") == 1, "what has ended is shown to its last event"
+        assert f"{what}.complete" in whole
+
+
+@pytest.mark.parametrize("what", ["workflow", "queue"])
+def test_on_a_terminal_a_watched_run_or_queue_shows_the_progress(server: Server, rk: RedKey, what: str) -> None:
+    run, claim_id = _run_of(rk, f"eva-{what}")
+    ours, theirs = pty.openpty()
+    environment = {**environ, "REDKEY_URL": server.url, "REDKEY_API_KEY": server.key}
+    environment |= {"TERM": "xterm", "COLUMNS": "160", "LINES": "24"}
+    command = [sys.executable, "-m", "redkey", what, "watch", run if what == "workflow" else "work"]
+    watcher = subprocess.Popen(command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    try:
+        while b"claimed" not in seen:
+            seen += os.read(ours, 65536)
+        rk.claims.report_progress(claim_id, SAID, percent=60)
+        while f"60% · Write page · {SAID}".encode() not in seen:
+            seen += os.read(ours, 65536)
+        rk.claims.complete(claim_id)
+    finally:
+        watcher.kill()
+        watcher.wait()
+        os.close(ours)
 
 
 def test_what_is_wrong_is_said_with_the_next_step(server: Server, rk: RedKey) -> None:

@@ -35,8 +35,27 @@ def done(server: Server) -> str:
         rk.claims.add_artifact(claim.claim_id, "script", sha256=kept.sha256, bytes=len(SCRIPT), media_type=media)
         rk.claims.add_artifact(claim.claim_id, "notes", content="short notes")
         rk.tasks.add_message(task, "Two\nlines")
-        rk.claims.complete(claim.claim_id, output={"guest": "Piers"}, summary="Written.")
+        rk.claims.complete(
+            claim.claim_id,
+            output={"guest": "Piers"},
+            summary="Written.",
+            notes="The second version is the shorter one.",
+            cost_usd=0.0125,
+        )
     return task
+
+
+def test_a_task_shows_its_notes_and_its_cost(server: Server, done: str) -> None:
+    shown = {
+        line.split("  ")[0]: line.partition("  ")[2].strip()
+        for line in _does(server, "task", "show", done).splitlines()
+    }
+    assert shown["notes"] == "The second version is the shorter one."
+    assert shown["cost"] == "$0.012500"
+    open_task = _does(server, "task", "create", "--title", "Open").strip()
+    assert not {"notes", "cost"} & {
+        line.split("  ")[0] for line in _does(server, "task", "show", open_task).splitlines()
+    }
 
 
 def test_artifacts_are_listed_and_got_whole(server: Server, done: str, tmp_path: Path) -> None:

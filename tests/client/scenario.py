@@ -266,6 +266,27 @@ async def _create(rk: Any, title: str) -> Any:
     return await done(rk.tasks.create("podcast", title=title, required_roles=["role_researcher"]))
 
 
+async def _extensions(rk: Any, before: str) -> None:
+    """Data of the caller and the lineage of a task, given by the SDK and read by it."""
+
+    def data(name: str) -> dict[str, Any]:
+        return {"com.example.shop": {"of": name, "at": [1, None]}}
+
+    lineage = {"correlation_id": "order:4711", "parent_task_id": before, "reference_task_ids": [before]}
+    task = (await done(rk.tasks.create("podcast", title="Part", **lineage, extensions=data("task.created")))).task_id
+    found = await done(rk.tasks.get(task))
+    assert found.extensions == data("task.created")
+    assert (found.correlation_id, found.parent_task_id, found.reference_task_ids) == ("order:4711", before, (before,))
+    await done(rk.tasks.cancel(task, extensions=data("task.cancelled")))
+    events = await every(rk.tasks.events(task, type=["task.created", "task.cancelled"]))
+    assert [(one.type, one.extensions) for one in events] == [
+        (name, data(name)) for name in ("task.created", "task.cancelled")
+    ]
+    with pytest.raises(Invalid) as refused:
+        await done(rk.tasks.create("podcast", title="Part", extensions={"mine": 1}))
+    assert refused.value.errors[0].pointer.startswith("/extensions")
+
+
 async def _tasks(rk: Any) -> None:
     made = await done(
         rk.tasks.create_many(
@@ -282,6 +303,7 @@ async def _tasks(rk: Any) -> None:
     assert task in {one.task_id for one in await every(rk.tasks.available("podcast", wait=1))}
     found = await done(rk.tasks.get(task))
     assert found.title == "A"
+    await _extensions(rk, task)
     assert (await done(rk.tasks.context(found.context_id))).task_count >= 1
     assert (await done(rk.tasks.explain(task))).reasons
     said = await done(rk.tasks.add_message(task, "The guest moved.", metadata={"day": 4}))

@@ -96,6 +96,25 @@ describe("waiting", { concurrency: true }, () => {
       break;
     }
   });
+
+  test("extensions and the lineage of a task are given and read again", async () => {
+    const queue = await place();
+    const data = (of: string) => ({ "com.example.shop": { of, at: [1, null] } });
+    const { taskId: parentTaskId } = await rk.tasks.create(queue, { title: "Whole" });
+    const lineage = { correlationId: "order:4711", parentTaskId, referenceTaskIds: [parentTaskId] };
+    const extensions = data("task.created");
+    const { taskId } = await rk.tasks.create(queue, { title: "Part", ...lineage, extensions });
+    const { correlationId, referenceTaskIds, ...found } = await rk.tasks.get(taskId);
+    assert.deepEqual({ correlationId, parentTaskId: found.parentTaskId, referenceTaskIds }, lineage);
+    assert.deepEqual(found.extensions, extensions);
+    await rk.tasks.cancel(taskId, { extensions: data("task.cancelled") });
+    const events = (await rk.tasks.events(taskId, { type: "task.created,task.cancelled" }).page()).items;
+    assert.deepEqual(
+      events.map(({ type, extensions }) => [type, extensions]),
+      ["task.created", "task.cancelled"].map((type) => [type, data(type)]),
+    );
+    await assert.rejects(rk.tasks.create(queue, { title: "Part", extensions: { mine: 1 } }), redkey.Invalid);
+  });
 });
 
 describe("batches", () => {

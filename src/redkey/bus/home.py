@@ -10,12 +10,15 @@ HOME/elsewhere                 the address of the server that hosts the bus in p
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import socket
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from redkey.config import data_directory
 from redkey.errors import BusLost, CannotListen, ConfigRefused
 from redkey.http.unix_sockets import PATH_LIMIT
 
@@ -35,12 +38,32 @@ def home_of(environment: Mapping[str, str]) -> Path:
 
 
 def find_home(environment: Mapping[str, str]) -> Path:
-    """Find the bus of a client: WEAVE_HOME, the bus of a `redkey serve` in this directory, or ~/.weave."""
-    if VARIABLE not in environment:
-        served = Path(environment.get("REDKEY_DATA") or ".redkey").absolute() / "bus"
-        if (served / SOCKET).exists() or (served / ELSEWHERE).exists():
-            return served
-    return home_of(environment)
+    """Find the bus of a client: WEAVE_HOME, else the bus of the server that other clients find here, else ~/.weave.
+
+    A killed server leaves its socket behind, so a socket counts only if a process listens on it. If no bus answers at
+    all, the error shall name the server's.
+    """
+    own = home_of(environment)
+    if VARIABLE in environment:
+        return own
+    served = data_directory(None, environment).absolute() / "bus"
+    if (served / ELSEWHERE).exists() or _is_live(served / SOCKET):
+        return served
+    return served if (served / SOCKET).exists() and not _is_live(own / SOCKET) else own
+
+
+def _is_live(path: Path) -> bool:
+    """Whether a process listens on a Unix socket; one that is busy, or refuses this user, counts."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+            return False
+        except OSError as cause:
+            # A path that is too long for a socket has none.
+            return cause.errno in (errno.EAGAIN, errno.EACCES)
+    return True
 
 
 def no_bus(path: Path, cause: OSError) -> BusLost:

@@ -53,6 +53,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "webhook": ("webhook", "Send events to URLs, and show the deliveries."),
         "login": ("login", "Log in to a server with the browser."),
         "logout": ("logout", "End your login at a server."),
+        "project": ("project", "Create projects, see their phases, and complete them."),
         "person": ("person", "Invite people who log in, see their sessions, and remove them."),
         "key": ("key", "Create, list, revoke and recover API keys."),
         "workspace": ("workspace", "List workspaces, create new ones, and set policies."),

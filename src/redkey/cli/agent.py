@@ -15,7 +15,7 @@ from redkey.cli.next_step import Step
 from redkey.cli.provision import with_missing
 from redkey.cli.screen import ago, print_created, print_done, print_list
 from redkey.cli.session import agent_id_of, daily, ids_option, limit_option, slugs_of
-from redkey.cli.values import json_value
+from redkey.cli.values import extensions_option, json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -34,6 +34,7 @@ def command() -> None:
 @click.option("--role", "roles", multiple=True, metavar="ROLE", help="Grant it this role, created if missing; repeat.")
 @click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="A capability of NAME; repeat.")
 @click.option("--key/--no-key", "issue_key", default=True, show_default=True, help="Create a key for it.")
+@extensions_option
 @ids_option
 @daily
 def register(
@@ -44,6 +45,7 @@ def register(
     roles: tuple[str, ...],
     capabilities: tuple[str, ...],
     issue_key: bool,
+    extensions: dict[str, Any] | None,
     ids_only: bool,
     as_json: bool,
 ) -> None:
@@ -71,7 +73,10 @@ def register(
         print_created(found, known.agent_id, told, ids_only=ids_only, as_json=as_json, next_step=step)
         return
     made = rk.agents.register(
-        card=_card(name, capabilities) if name is not None else card, card_url=card_url, issue_key=issue_key
+        card=_card(name, capabilities) if name is not None else card,
+        card_url=card_url,
+        issue_key=issue_key,
+        extensions=extensions,
     )
     _grant(rk, roles, made.agent_id)
     if as_json or ids_only:
@@ -140,10 +145,11 @@ def history(rk: RedKey, agent: str, limit: int, ids_only: bool, as_json: bool) -
 
 @command.command()
 @click.argument("agent")
+@extensions_option
 @daily
-def activate(rk: RedKey, agent: str, as_json: bool) -> None:
+def activate(rk: RedKey, agent: str, extensions: dict[str, Any] | None, as_json: bool) -> None:
     """Activate a deactivated agent, so that it can claim again."""
-    done = rk.agents.update(agent_id_of(rk, agent), active=True)
+    done = rk.agents.update(agent_id_of(rk, agent), active=True, extensions=extensions)
     print_done(done, f"{agent} is active", as_json=as_json)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from redkey.cli.bus_targets import choose_agent, choose_session
+from redkey.cli.bus_targets import DIRECTORY, choose_agent, choose_session, finds_bus
 from redkey.cli.report import print_json, shown
 from redkey.cli.screen import until_reader_leaves
 from redkey.cli.session import ids_option
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from redkey.bus import BusClient
     from redkey.bus.runtime.events import Message
 
-_HOME = click.option(
-    "--home",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The bus's home [WEAVE_HOME, the bus of a redkey serve in .redkey, or ~/.weave].",
-)
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, one document a line.")
 _RESTART_SECONDS = 300.0
 # The destination of a message to all other agents of the session.
@@ -43,7 +38,7 @@ def command() -> None:
 
 
 @command.command()
-@_HOME
+@click.option("--home", type=DIRECTORY, help="The bus's home [WEAVE_HOME, or ~/.weave].")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="The address of the HTTP face; it must be of this machine."
 )
@@ -82,7 +77,7 @@ def serve(home: Path | None, host: str, port: int | None, leads: str, ready_file
 
 
 @command.command()
-@_HOME
+@finds_bus
 @ids_option
 @_JSON
 @click.option("--create", metavar="NAME", help="Create a session with this name, and show it.")
@@ -110,7 +105,7 @@ def sessions(home: Path | None, ids_only: bool, as_json: bool, create: str | Non
 
 
 @command.command()
-@_HOME
+@finds_bus
 @_SESSION
 @ids_option
 @_JSON
@@ -137,7 +132,7 @@ def agents(home: Path | None, session: str | None, ids_only: bool, as_json: bool
 @command.command()
 @click.argument("dst", metavar="AGENT")
 @click.argument("text", required=False)
-@_HOME
+@finds_bus
 @_SESSION
 @click.option("--as", "agent", metavar="ID", help="Send as this agent, which stays in the session [a temporary agent].")
 @click.option("--wait", type=float, metavar="SECONDS", help="Wait for an answer and print it; fail if none arrives.")
@@ -204,7 +199,7 @@ def _answers(message: Message, question: Message) -> bool:
 
 
 @command.command()
-@_HOME
+@finds_bus
 @_SESSION
 @click.option(
     "-n", "--lines", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many records."
@@ -255,7 +250,7 @@ def _show(record: dict[str, Any], *, as_json: bool) -> None:
 
 
 @command.command()
-@_HOME
+@finds_bus
 @_SESSION
 @click.option("--as", "agent", metavar="ID", help="Your id in the session [your user name and a number].")
 @click.option("--name", help="Your display name.")

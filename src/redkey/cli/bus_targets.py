@@ -1,9 +1,12 @@
-"""The session and the agent that a `redkey bus` command means: named on the command line, or the only one."""
+"""The bus, session and agent that a `redkey bus` command means: named on the command line, or the only one."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,8 +15,24 @@ from redkey.cli.report import shown
 if TYPE_CHECKING:
     from redkey.bus import BusClient
 
+DIRECTORY = click.Path(path_type=Path, file_okay=False)
 # How many names an error message lists.
 _LISTED = 10
+
+
+def finds_bus(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that talks to a bus: `home` is what --home names, or the bus of the server that --data names."""
+
+    @wraps(function)
+    def run(*arguments: Any, home: Path | None, data: Path | None, **options: Any) -> Any:
+        if home is not None and data is not None:
+            raise click.UsageError("--home and --data both name a bus; leave one out")
+        return function(*arguments, home=data / "bus" if data is not None else home, **options)
+
+    whose = "The data directory whose server has the bus [.redkey]."
+    told = "The bus's home [WEAVE_HOME, the bus of the server here, or ~/.weave]."
+    wrapped = click.option("--data", type=DIRECTORY, help=whose)(run)
+    return click.option("--home", type=DIRECTORY, help=told)(wrapped)
 
 
 def choose_session(bus: BusClient, name: str | None, *, creates: bool = False, closed: bool = False) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 
 from redkey.cli.documents import FILE, check_documents, contracts_option
+from redkey.cli.next_step import Step, print_step
 from redkey.cli.report import report
 from redkey.cli.screen import print_done
 from redkey.cli.session import json_option
 from redkey.errors import Finding, RedKeyError
 from redkey.wire import decode
 from redkey.wire.card import read_card, validate_card
+from redkey.wire.files import load
 from redkey.wire.lint import Registry, lint_card, lint_output_types, read_registry
 
 
@@ -47,14 +50,30 @@ def lint(
     names = _load_registry(registry) if registry else None
     known = frozenset(contract.slug for contract in Contracts(contracts_dirs))
 
+    unknown: dict[str, None] = {}
+
     def check(value: Any) -> tuple[str, Iterable[Finding]]:
         if findings := validate_card(value):
+            wrong = (one.pointer for one in findings if one.code == "schema_additionalProperties")
+            unknown.update((pointer.rpartition("/")[2], None) for pointer in wrong)
             return "Agent Card 1.0", findings
         card = read_card(value)
         found = lint_card(card, names)
         return "Agent Card 1.0", found if names is not None else [*found, *lint_output_types(card, known)]
 
-    ctx.exit(0 if report(check_documents(files, check), as_json=as_json) else 1)
+    good = report(check_documents(files, check), as_json=as_json)
+    if not as_json:
+        print_step(Step(hint=_meant(unknown)))
+    ctx.exit(0 if good else 1)
+
+
+def _meant(unknown: Mapping[str, None]) -> str:
+    """Return the nearest fields of the schema for unknown ones; without a near one, all fields."""
+    fields = sorted(load("definitions/cards/agent-card.schema.json")["properties"])
+    near = {word: get_close_matches(word, fields, 1) for word in unknown}
+    if near and not any(near.values()):
+        return f"the fields of a card are {', '.join(fields)}"
+    return "; ".join(f"did you mean {found[0]} in place of {word}?" for word, found in near.items() if found)
 
 
 @command.command()

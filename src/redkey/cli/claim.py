@@ -5,6 +5,7 @@ If there is no task to claim, the exit code is 1, so that scripts can branch on 
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,9 @@ from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.next_step import Step, print_step, step_for
 from redkey.cli.report import shown
-from redkey.cli.screen import ago, print_done, print_facts, print_item
+from redkey.cli.screen import ago, print_done, print_facts, print_item, wrapped
 from redkey.cli.session import agent_id_of, agent_option, daily, ids_option, queue_option, slugs_of
-from redkey.cli.values import json_value
+from redkey.cli.values import extensions_option, json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -35,6 +36,7 @@ def command() -> None:
 @queue_option
 @click.option("--wait", type=click.FloatRange(0, 60), default=0.0, metavar="SECONDS", help="Wait for a task.")
 @_lease_option
+@extensions_option
 @ids_option
 @daily
 @click.pass_context
@@ -45,6 +47,7 @@ def next_claim(
     queue: str,
     wait: float,
     lease_seconds: int | None,
+    extensions: dict[str, Any] | None,
     ids_only: bool,
     as_json: bool,
 ) -> None:
@@ -54,7 +57,8 @@ def next_claim(
       redkey claim next --agent atlas --wait 20
       CLAIM=$(redkey claim next --agent atlas --quiet) && redkey claim start $CLAIM
     """
-    found = rk.queues.claim_next(queue, agent_id_of(rk, agent), lease_seconds=lease_seconds, wait=wait)
+    asked: Any = {"lease_seconds": lease_seconds, "wait": wait, "extensions": extensions}
+    found = rk.queues.claim_next(queue, agent_id_of(rk, agent), **asked)
     _say(ctx, rk, found, ids_only, as_json)
 
 
@@ -62,20 +66,23 @@ def next_claim(
 @click.argument("task_id", metavar="TASK")
 @agent_option
 @_lease_option
+@extensions_option
 @ids_option
 @daily
 @click.pass_context
 def take(
-    ctx: click.Context, rk: RedKey, task_id: str, agent: str, lease_seconds: int | None, ids_only: bool, as_json: bool
+    ctx: click.Context,
+    rk: RedKey,
+    task_id: str,
+    agent: str,
+    lease_seconds: int | None,
+    extensions: dict[str, Any] | None,
+    ids_only: bool,
+    as_json: bool,
 ) -> None:
     """Claim this TASK. Exit code 1: another agent was first, or the agent is not allowed to."""
-    _say(
-        ctx,
-        rk,
-        rk.tasks.claim(task_id, agent_id_of(rk, agent), lease_seconds=lease_seconds, with_task=True),
-        ids_only,
-        as_json,
-    )
+    asked: Any = {"lease_seconds": lease_seconds, "with_task": True, "extensions": extensions}
+    _say(ctx, rk, rk.tasks.claim(task_id, agent_id_of(rk, agent), **asked), ids_only, as_json)
 
 
 def _say(ctx: click.Context, rk: RedKey, found: Any, ids_only: bool, as_json: bool) -> None:
@@ -113,18 +120,19 @@ def _say(ctx: click.Context, rk: RedKey, found: Any, ids_only: bool, as_json: bo
         why = f"no task in the queue {queue} that the agent may claim"
     if found.status != "missed" and queue and rk.queues.get(queue).paused:
         why, step = f"{why}; the queue {queue} is paused", Step(f"redkey queue resume {queue}")
-    click.echo(f"redkey: {shown(why)}", err=True)
+    click.echo(wrapped(f"redkey: {shown(why)}", 2, sys.stderr), err=True)
     print_step(step)
     ctx.exit(1)
 
 
 @command.command()
 @_claim
+@extensions_option
 @daily
 @click.pass_context
-def heartbeat(ctx: click.Context, rk: RedKey, claim_id: str, as_json: bool) -> None:
+def heartbeat(ctx: click.Context, rk: RedKey, claim_id: str, extensions: dict[str, Any] | None, as_json: bool) -> None:
     """Extend the lease. Exit code 1: the claim is lost, or the task was cancelled."""
-    found = rk.claims.heartbeat(claim_id)
+    found = rk.claims.heartbeat(claim_id, extensions=extensions)
     print_done(
         found,
         found.state + (f", lease ends {ago(found.lease_expires_at)}" if found.lease_expires_at else ""),
@@ -140,9 +148,16 @@ def heartbeat(ctx: click.Context, rk: RedKey, claim_id: str, as_json: bool) -> N
 @click.option(
     "--artifact", "artifacts", multiple=True, metavar="NAME=FILE", help="Add this file as the artifact NAME; repeat."
 )
+@extensions_option
 @daily
 def complete(
-    rk: RedKey, claim_id: str, summary: str | None, output: Any, artifacts: tuple[str, ...], as_json: bool
+    rk: RedKey,
+    claim_id: str,
+    summary: str | None,
+    output: Any,
+    artifacts: tuple[str, ...],
+    extensions: dict[str, Any] | None,
+    as_json: bool,
 ) -> None:
     """Complete the task, with its result and artifacts.
 
@@ -150,7 +165,7 @@ def complete(
       redkey claim complete CLAIM --summary "Five facts found" --artifact research_packet=facts.md
     """
     added = [_add(rk, claim_id, text) for text in artifacts]
-    told: Any = {"output": output, "summary": summary, "artifact_ids": added or None}
+    told: Any = {"output": output, "summary": summary, "artifact_ids": added or None, "extensions": extensions}
     _done(rk.claims.complete(claim_id, **told), as_json)
 
 

@@ -11,6 +11,7 @@ from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.screen import ago, print_item, print_list, tell
 from redkey.cli.session import daily, ids_option, limit_option
+from redkey.cli.values import extensions_option
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -53,6 +54,7 @@ def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, ids_on
 @click.option("--priority", type=click.IntRange(1, 3), default=3, show_default=True, help="1 is the most urgent.")
 @click.option("--task", "ref_task_id", metavar="TASK", help="The task that it is about.")
 @click.option("--question", is_flag=True, help="The message needs an answer.")
+@extensions_option
 @ids_option
 @daily
 def send(
@@ -63,6 +65,7 @@ def send(
     priority: Any,
     ref_task_id: str | None,
     question: bool,
+    extensions: dict[str, Any] | None,
     ids_only: bool,
     as_json: bool,
 ) -> None:
@@ -75,6 +78,7 @@ def send(
         message_type="question" if question else "info",
         ref_task_id=ref_task_id,
         action_required=question,
+        extensions=extensions,
     )
     if as_json:
         print_item(sent)

@@ -1,10 +1,10 @@
-"""Live views: redrawn whenever something happens, and once a second for countdowns."""
+"""Live views: redrawn whenever something happens, and once a second for countdowns; elsewhere events, to the last."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +13,8 @@ from redkey.cli.screen import on_terminal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from redkey.shapes.events import Event
 
 _TICK_SECONDS = 1.0
 # Events that come together are drawn together: a burst of events is one picture.
@@ -36,6 +38,35 @@ def watch(draw: Callable[[], tuple[RenderableType, bool]], follow: Callable[[], 
             if last:
                 return
             ears.wait()
+
+
+def events_to_end(
+    history: Callable[[], Iterable[Event]],
+    follow: Callable[[int], Iterable[Event]],
+    is_over: Callable[[], bool],
+    may_end: Callable[[Event], bool] = lambda event: True,
+) -> Iterator[Event]:
+    """Yield the events of a task or a run from its first to its last one.
+
+    The state is read apart from the events, and may be ahead of them. So the history is read again once the state is
+    final: no event is lost, and none is waited for that does not come. `may_end` tells after which events to look.
+    """
+    last = 0
+    while True:
+        over = is_over()
+        for event in history():
+            if event.sequence > last:
+                yield event
+                last = event.sequence
+        if over:
+            return
+        if is_over():
+            continue
+        for event in follow(last):
+            yield event
+            last = event.sequence
+            if may_end(event) and is_over():
+                break
 
 
 class _Ears:

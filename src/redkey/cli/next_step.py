@@ -127,7 +127,7 @@ def given() -> Mapping[str, Any]:
 
 def pasted(command: str) -> str:
     """Return a command as this shell can run it: with the program's path, and for the chosen server."""
-    if not command.startswith(("redkey ", "cd ")):
+    if not command.startswith(("redkey ", "cd ", "env ")):
         return command
     context = click.get_current_context(silent=True)
     server = context.meta.get(_SERVER, {}) if context is not None else {}
@@ -136,7 +136,7 @@ def pasted(command: str) -> str:
         takes = verb not in _LOCAL or (verb == "serve" and name == "data")
         if server.get(name) and takes and f"--{name} " not in command:
             command += f" --{name} {shlex.quote(str(server[name]))}"
-    return re.sub(r"(^|&& )redkey(?= )", lambda found: found[1] + own_command(), command)
+    return re.sub(r"(^|&& |^env -u \w+ )redkey(?= )", lambda found: found[1] + own_command(), command)
 
 
 def print_step(step: Step, *, indent: str = "", err: bool = True) -> None:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey.cli.report import shown
 from redkey.cli.screen import print_done
 from redkey.cli.session import daily
+from redkey.cli.values import extensions_option
+from redkey.errors import NotFound
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
+    from redkey.shapes.events import Event
     from redkey.shapes.tasks import Progress
 
 _IN_PROGRESS = ("claimed", "working")
 
 
-def progress_words(progress: Progress | None) -> str:
+def progress_words(percent: int | None, text: str) -> str:
     """Return a report on one line: its percentage, then its text."""
-    if progress is None:
-        return ""
-    percent = "" if progress.percent is None else f"{progress.percent}%"
-    return " ".join(filter(None, (percent, *progress.text.split())))
+    return " ".join(filter(None, ("" if percent is None else f"{percent}%", *text.split())))
 
 
 def title_with_progress(title: str, state: str, progress: Progress | None) -> str:
@@ -39,12 +42,38 @@ def joined(title: str, percent: int | None, text: str) -> str:
     return " · ".join(filter(None, ("" if percent is None else f"{percent}%", title, " ".join(text.split()))))
 
 
+def print_followed(rk: RedKey, event: Event, *, as_json: bool) -> None:
+    """Print an event that a command follows, and below a progress report what it says."""
+    from redkey.cli.events import print_event
+
+    print_event(event, as_json=as_json)
+    if event.type == "task.progress" and not as_json:
+        words = progress_words(event.data.get("percent"), _text_of(rk, event.data.get("textRef")))
+        click.echo(f"        {shown(words)}")
+        sys.stdout.flush()
+
+
+def _text_of(rk: RedKey, ref: Mapping[str, Any] | None) -> str:
+    """Return the text of a report: it is content, and the event only has its hash."""
+    if ref is None:
+        return ""
+    import orjson
+
+    try:
+        return str(orjson.loads(rk.content.get(ref["sha256"]))["text"])
+    except NotFound:
+        return "(erased)"
+
+
 @click.command("progress")
 @click.argument("task_id", metavar="TASK")
 @click.argument("text", default="")
 @click.option("--percent", type=click.IntRange(0, 100), metavar="N", help="How much of it is done, from 0 to 100.")
+@extensions_option
 @daily
-def report(rk: RedKey, task_id: str, text: str, percent: int | None, as_json: bool) -> None:
+def report(
+    rk: RedKey, task_id: str, text: str, percent: int | None, extensions: dict[str, Any] | None, as_json: bool
+) -> None:
     """Report progress on a task that you hold; everyone who watches the task sees it.
 
     \b
@@ -58,7 +87,7 @@ def report(rk: RedKey, task_id: str, text: str, percent: int | None, as_json: bo
             f"{found.task_id} is {found.state}: no agent holds it, so there is no progress to report. "
             f"Claim it first: redkey claim take {found.task_id} --agent AGENT"
         )
-    said = rk.claims.report_progress(found.claim.claim_id, text, percent=percent)
+    said = rk.claims.report_progress(found.claim.claim_id, text, percent=percent, extensions=extensions)
     sentence = f"{said.task_id} has the report"
     if not said.recorded:
         again = f"again in {said.retry_after_seconds:.1f} s" if said.retry_after_seconds else "after raise-rules"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -11,6 +11,7 @@ from redkey.cli.live import watch, watch_option
 from redkey.cli.look import Look
 from redkey.cli.screen import ago, print_done, print_facts, print_list, rich_table
 from redkey.cli.session import daily, ids_option
+from redkey.cli.values import extensions_option
 from redkey.shapes.tasks import TaskState
 
 if TYPE_CHECKING:
@@ -83,13 +84,13 @@ def show(rk: RedKey, queue: str, as_json: bool) -> None:
 @daily
 def watch_queue(rk: RedKey, queue: str, as_json: bool) -> None:
     """Show open tasks and who works on them, live; without a terminal, events as they happen."""
-    from redkey.cli.events import print_event
+    from redkey.cli.progress import print_followed
     from redkey.cli.screen import on_terminal
 
     found = rk.queues.get(queue)
     if as_json or not on_terminal():
         for event in rk.events.follow(queue=found.queue_id):
-            print_event(event, as_json=as_json)
+            print_followed(rk, event, as_json=as_json)
         return
     from redkey.cli.task import live_tasks
 
@@ -98,18 +99,20 @@ def watch_queue(rk: RedKey, queue: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("queue")
+@extensions_option
 @daily
-def pause(rk: RedKey, queue: str, as_json: bool) -> None:
+def pause(rk: RedKey, queue: str, extensions: dict[str, Any] | None, as_json: bool) -> None:
     """Stop claims from QUEUE; tasks in progress continue."""
-    _say(rk.queues.update(queue, paused=True), as_json)
+    _say(rk.queues.update(queue, paused=True, extensions=extensions), as_json)
 
 
 @command.command()
 @click.argument("queue")
+@extensions_option
 @daily
-def resume(rk: RedKey, queue: str, as_json: bool) -> None:
+def resume(rk: RedKey, queue: str, extensions: dict[str, Any] | None, as_json: bool) -> None:
     """Allow claims from a paused QUEUE again."""
-    _say(rk.queues.update(queue, paused=False), as_json)
+    _say(rk.queues.update(queue, paused=False, extensions=extensions), as_json)
 
 
 def _say(queue: Queue, as_json: bool) -> None:

@@ -23,7 +23,9 @@ _BY_CODE = {
     "definition_not_found": Step(hint="name a file with a plan, or the id of a published definition (def_...)"),
     "event_not_found": Step("redkey events tail"),
     "gate_not_found": Step("redkey gate list"),
-    "insufficient_scope": Step(hint="use a key with this scope: REDKEY_API_KEY, or where the server has its data"),
+    "insufficient_scope": Step(
+        hint="use a key with this scope in REDKEY_API_KEY: an admin creates one with redkey key create --scope"
+    ),
     "key_not_found": Step("redkey key list"),
     "lease_lost": Step("redkey task list --state claimed", "its lease ended and another agent has the task"),
     "message_not_found": Step("redkey inbox list --all"),
@@ -49,8 +51,6 @@ _BY_CODE = {
     ),
     "store_full": Step(hint="free space on its disk, or name another directory with --data"),
     "no_server": Step("redkey serve", "or name a server with REDKEY_URL and REDKEY_API_KEY"),
-    "setting_unknown": Step(hint="redkey config show lists every setting, once the file is right"),
-    "config_refused": Step(hint="redkey config show lists every setting, once the file is right"),
 }
 
 
@@ -82,12 +82,21 @@ def next_step(refused: RedKeyError) -> Step:
         return Step("".join(re.findall(r"`(redkey key recover [^`]*)`", refused.message)))
     if isinstance(refused, Unreachable):
         return _about_server(refused.message)
+    if refused.code in ("setting_unknown", "config_refused"):
+        return _about_setting(refused.message)
     known = _BY_CODE.get(refused.code)
     if known is not None:
         return Step(filled(known.command, given()), known.hint)
     # Advice about the fields of a request is for programs; people see the fields above.
     advice = refused.advice if isinstance(refused, ApiError) else ""
     return Step(hint="" if "`errors`" in advice else advice)
+
+
+def _about_setting(message: str) -> Step:
+    """Return the command that lists the settings without the file or the variable that has the wrong one."""
+    variable = re.match(r"REDKEY_\w+", message)
+    without = f"env -u {variable[0]} redkey config show" if variable else "redkey config show --config /dev/null"
+    return Step(without, "correct the setting or take it out; this lists all of them")
 
 
 def _about_key(origin: str) -> Step:

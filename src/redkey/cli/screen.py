@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -47,6 +47,11 @@ _SECRETS = ("api_key", "secret", "login_code")
 def on_terminal() -> bool:
     """Whether the output goes to a terminal."""
     return sys.stdout.isatty()
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a stream is a terminal."""
+    return stream.isatty()
 
 
 @contextmanager
@@ -200,9 +205,9 @@ def terminal_columns() -> int:
     return shutil.get_terminal_size().columns
 
 
-def wrapped(text: str, indent: int, stream: Any = None) -> str:
+def wrapped(text: str, indent: int, stream: TextIO | None = None) -> str:
     """Wrap text between words and indent it on a terminal; elsewhere return it unchanged."""
-    if not (stream.isatty() if stream is not None else on_terminal()):
+    if not (is_terminal(stream) if stream is not None else on_terminal()):
         return text
     width = max(terminal_columns() - indent, 20)
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [text]

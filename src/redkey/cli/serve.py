@@ -19,10 +19,10 @@ _REFUSED = ("data", "port", "uds")
     type=click.Path(path_type=Path, dir_okay=False),
     help="A TOML file with settings [REDKEY_CONFIG, else redkey.toml here].",
 )
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory (.redkey).")
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="The data directory [.redkey].")
 @click.option("--store", help="Where the ledger is, for several servers: postgresql://user@host/database.")
-@click.option("--host", help="Where to listen (127.0.0.1).")
-@click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one (8700).")
+@click.option("--host", help="Where to listen [127.0.0.1].")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port; 0 takes a free one [8700].")
 @click.option("--uds", type=click.Path(path_type=Path), help="Listen on this Unix socket too.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Written once the server answers, as JSON.")
 @click.option("--log-format", type=click.Choice(["auto", "json", "text"]), help="How logs are written.")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redkey import __version__
 from redkey.cli.next_step import remember
 from redkey.cli.short_ids import refuse_other_kind, resolve_ids, whole_id
-from redkey.errors import NotFound
+from redkey.errors import NotFound, RedKeyError
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -71,6 +72,7 @@ def connected(function: Callable[..., Any]) -> Callable[..., Any]:
                 if refused.code.startswith("http_") or refused.code == "path_not_found":
                     # The path does not exist: the server is not a RedKey server, or has another version.
                     refused.origin = rk.settings.origin
+                    refused.detail += _other_version(rk)
                 raise
 
     wrapped = click.option(
@@ -79,6 +81,15 @@ def connected(function: Callable[..., Any]) -> Callable[..., Any]:
         help="The data directory whose server is meant [.redkey].",
     )(run)
     return click.option("--url", metavar="URL", help="The server [REDKEY_URL, else as in the data directory].")(wrapped)
+
+
+def _other_version(rk: RedKey) -> str:
+    """Return the versions of the server and of this command if they differ; nothing if it is no RedKey server."""
+    try:
+        version = rk.with_options(max_retries=0).server.ready().version
+    except RedKeyError:
+        return ""
+    return f" The server is RedKey {version}, this command is RedKey {__version__}." if version != __version__ else ""
 
 
 def _with_name(refused: NotFound) -> str:

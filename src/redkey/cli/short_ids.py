@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Parameters of commands that are ids, and the prefixes of such ids.
 _KINDS = {"task_id": "task_", "ref_task_id": "task_", "workflow_id": "wf_", "gate_id": "gate_", "key_id": "key_"}
 _KINDS |= {"claim_id": "clm_", "message_id": "msg_", "webhook_id": "whk_", "event_id": "evt_"}
+_KINDS |= {"parent_task_id": "task_"}
 _WHOLE = 26
 _LEAST = 8
 _ID = re.compile(r"(?:task|wf|gate|agt|key|clm|msg|art|def|whk|evt)_(?P<rest>[0-9A-Z]{26})")
@@ -80,7 +81,7 @@ def whole_id(rk: RedKey, given: str, start: str) -> str:
     found, complete = _find(rk, wanted, start)
     if len(found) > 1:
         more = "" if complete else ", ..."
-        raise click.UsageError(f"{given} is the beginning of several ids: {', '.join(found)}{more}")
+        raise click.UsageError(f"{given} is the beginning of several ids: {', '.join(found)}{more}; give more of it")
     return found[0] if found else given
 
 

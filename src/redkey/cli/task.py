@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.declared import add_declared
-from redkey.cli.live import watch, watch_option
+from redkey.cli.live import events_to_end, watch, watch_option
 from redkey.cli.look import Look
 from redkey.cli.next_step import print_step, step_for, step_lines
-from redkey.cli.progress import progress_words, report, title_with_progress
+from redkey.cli.progress import print_followed, progress_words, report, title_with_progress
 from redkey.cli.provision import with_missing
 from redkey.cli.queue import STATES
 from redkey.cli.report import shown
@@ -31,7 +31,8 @@ from redkey.cli.session import daily, ids_option, limit_option, queue_option, sl
 from redkey.cli.short_ids import whole_id
 from redkey.cli.task_logs import logs
 from redkey.cli.task_results import messages, result
-from redkey.cli.values import document_file, json_value, retry_value
+from redkey.cli.values import document_file, extensions_option, json_value, retry_value
+from redkey.errors import NotFound
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,6 +67,9 @@ for written in (logs, messages, report, result):
 @click.option("--input", type=json_value, metavar="JSON", help="Its input: JSON, @FILE, or - for stdin.")
 @click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="A capability of its agent.")
 @click.option("--depends-on", multiple=True, metavar="TASK", help="A task that must complete first; repeat.")
+@click.option("--parent-task-id", metavar="TASK", help="The task that it is a part of.")
+@click.option("--reference", "reference_task_ids", multiple=True, metavar="TASK", help="A task to read; repeat.")
+@click.option("--correlation-id", metavar="KIND:NAME", help="The larger work that it belongs to, as in order:4711.")
 @click.option("--output", "outputs", multiple=True, metavar="NAME", help="A required artifact; repeat.")
 @click.option("--criterion", "criteria", multiple=True, metavar="TEXT", help="A completion criterion; repeat.")
 @click.option("--priority", type=click.Choice(["urgent", "high", "normal", "low"]), help="[normal]")
@@ -74,6 +78,7 @@ for written in (logs, messages, report, result):
 @click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long a claim of it lasts.")
 @click.option("--deadline", "deadline_seconds", type=int, metavar="SECONDS", help="The time after which it fails.")
 @click.option("--gate", is_flag=True, help="A human approves its result.")
+@extensions_option
 @ids_option
 @daily
 def create(
@@ -96,10 +101,13 @@ def create(
       redkey task create --role researcher --title "Research Piers Gorman"
       redkey task create --title "Summarize" --input '{"url": "https://example.com"}' --priority high
     """
-    settings["depends_on"] = tuple(whole_id(rk, one, "task_") for one in settings["depends_on"])
-    for one in settings["depends_on"]:
-        # Refuse an unknown dependency before a queue is created for this task.
-        rk.tasks.get(one)
+    for name in ("depends_on", "reference_task_ids"):
+        settings[name] = tuple(whole_id(rk, one, "task_") for one in settings[name])
+    named = {"--depends-on": settings["depends_on"], "--reference": settings["reference_task_ids"]}
+    for option, ids in {**named, "--parent-task-id": filter(None, [settings["parent_task_id"]])}.items():
+        for one in ids:
+            # Refuse an unknown task before a queue is created for this one.
+            _get_named(rk, one, option)
     asked: dict[str, Any] = {
         "required_roles": roles,
         "required_capabilities": capabilities,
@@ -114,6 +122,14 @@ def create(
         click.echo(f"note: {shown(warning.message)} [{warning.code}]", err=True)
     step = f"redkey task watch {made.task_id}"
     print_created(made, made.task_id, made.task_id, ids_only=ids_only, as_json=as_json, next_step=step)
+
+
+def _get_named(rk: RedKey, task_id: str, option: str) -> None:
+    try:
+        rk.tasks.get(task_id)
+    except NotFound as refused:
+        refused.detail = f"{refused.detail.rstrip('.')}: {task_id} (from {option})"
+        raise
 
 
 @command.command("list")
@@ -211,6 +227,10 @@ def _facts(task: Task, slugs: Mapping[str, str]) -> list[tuple[str, Any]]:
         ("answer", task.answer),
         ("queue", task.queue_id.removeprefix("queue_")),
         ("workflow", f"{task.workflow_id} {task.plan_task_id}" if task.workflow_id else ""),
+        ("parent", task.parent_task_id),
+        ("references", task.reference_task_ids),
+        ("correlation", task.correlation_id),
+        ("extensions", task.extensions),
         ("attempt", f"{task.attempt} of {max(task.attempt, task.max_attempts)}"),
         ("priority", task.priority),
         ("roles", [role.removeprefix("role_") for role in task.required_roles]),
@@ -233,7 +253,8 @@ def _facts(task: Task, slugs: Mapping[str, str]) -> list[tuple[str, Any]]:
 
 
 def _progress(task: Task) -> str:
-    return f"{progress_words(task.progress)} ({ago(task.progress.at)})" if task.progress is not None else ""
+    said = task.progress
+    return f"{progress_words(said.percent, said.text)} ({ago(said.at)})" if said is not None else ""
 
 
 @command.command("watch")
@@ -265,24 +286,20 @@ def _around(rk: RedKey, task: Task, after: int | None) -> Iterator[Event]:
 
 def _tell(rk: RedKey, task: Task, *, as_json: bool) -> None:
     """Print every event of the task, one per line, until it is final."""
-    from redkey.cli.events import print_event
 
-    last = 0
-    for event in rk.tasks.events(task.task_id):
-        print_event(event, as_json=as_json)
-        last = event.sequence
-    if _is_over(rk.tasks.get(task.task_id)):
-        return
-    for event in _around(rk, task, last):
-        about = task.task_id in (event.subject.id, event.data.get("taskId"))
-        if about:
-            print_event(event, as_json=as_json)
-            if event.type == "task.progress" and not as_json:
-                # The text is content: the event only has its hash.
-                click.echo(f"        {shown(progress_words(rk.tasks.get(task.task_id).progress))}")
+    def about(event: Event) -> bool:
+        return task.task_id in (event.subject.id, event.data.get("taskId"))
+
+    def follow(last: int) -> Iterator[Event]:
         # An approval event may only name its gate.
-        if (about or event.type.startswith("gate.")) and _is_over(rk.tasks.get(task.task_id)):
-            return
+        return (one for one in _around(rk, task, last) if about(one) or one.type.startswith("gate."))
+
+    def is_over() -> bool:
+        return _is_over(rk.tasks.get(task.task_id))
+
+    for event in events_to_end(lambda: rk.tasks.events(task.task_id), follow, is_over):
+        if about(event):
+            print_followed(rk, event, as_json=as_json)
 
 
 def _is_over(task: Task) -> bool:

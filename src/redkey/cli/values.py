@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -43,6 +44,28 @@ def document_file(path: str) -> Any:
     except (OSError, yaml.YAMLError, TypeError) as cause:
         raise click.BadParameter(f"{path} cannot be read: {cause}") from cause
 
+
+_EXTENSION = re.compile(r"(?:redkey|a2a|[a-z0-9-]+(?:\.[a-z0-9-]+)+)\.[a-z0-9_-]+")
+
+
+def extensions_value(text: str) -> dict[str, Any]:
+    """Parse extensions. Their names are checked here too, before a queue is created for a request with wrong ones."""
+    found = json_value(text)
+    if not isinstance(found, dict):
+        raise click.BadParameter('extensions are a JSON object, as in {"com.example.shop": {"order": 4711}}')
+    for name in found:
+        if not _EXTENSION.fullmatch(name):
+            raise click.BadParameter(f"{name!r} is no namespaced name: redkey.*, a2a.*, or a reverse domain")
+    return found
+
+
+# Commands that are generated from a declaration have an option of the same name.
+extensions_option = click.option(
+    "--extensions",
+    type=extensions_value,
+    metavar="JSON",
+    help="Namespaced data for the record (redkey.*, a2a.*, or a reverse domain), as a JSON object.",
+)
 
 _RETRY_NAMES = ("attempts", "delay", "backoff", "jitter", "longest")
 _RETRY_FIELDS = ("maxAttempts", "delaySeconds", "backoff", "jitter", "longestDelaySeconds")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redkey.cli.declared import add_declared
-from redkey.cli.live import watch, watch_option
+from redkey.cli.live import events_to_end, watch, watch_option
 from redkey.cli.look import Look
-from redkey.cli.progress import title_with_progress
+from redkey.cli.progress import print_followed, title_with_progress
 from redkey.cli.provision import with_missing
 from redkey.cli.report import shown
 from redkey.cli.screen import (
@@ -27,7 +27,7 @@ from redkey.cli.screen import (
     styled,
 )
 from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
-from redkey.cli.values import json_file, json_value
+from redkey.cli.values import extensions_option, json_file, json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -50,9 +50,19 @@ def command() -> None:
 @queue_option
 @click.option("--input", "given", type=json_value, metavar="JSON", help="The input of the run: JSON, @FILE, or -.")
 @click.option("--version", type=int, help="Which version of a definition [the newest].")
+@extensions_option
 @ids_option
 @daily
-def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, ids_only: bool, as_json: bool) -> None:
+def start(
+    rk: RedKey,
+    plan: str,
+    queue: str,
+    given: Any,
+    version: int | None,
+    extensions: dict[str, Any] | None,
+    ids_only: bool,
+    as_json: bool,
+) -> None:
     """Start PLAN: a plan.json, or the id of a published definition (def_...). The queue is created when it is missing.
 
     \b
@@ -67,7 +77,7 @@ def start(rk: RedKey, plan: str, queue: str, given: Any, version: int | None, id
             known = "PLAN is a file, or the id of a published definition (def_...)"
             raise click.UsageError(f"{plan} cannot be read: there is no such file. {known}")
         asked = {"plan": json_file(plan)}
-    made = with_missing(rk, lambda: rk.workflows.start(queue, input=given, **asked), queue=queue)
+    made = with_missing(rk, lambda: rk.workflows.start(queue, input=given, extensions=extensions, **asked), queue=queue)
     for warning in made.validation.warnings if not (ids_only or as_json) else ():
         click.echo(f"note: {shown(warning.message)} [{warning.code}]", err=True)
     step = f"redkey workflow watch {made.workflow_id}"
@@ -170,12 +180,15 @@ def _draw(state: WorkflowState, slugs: Mapping[str, str]) -> tuple[Any, bool]:
 
 
 def _tell(rk: RedKey, workflow_id: str, *, as_json: bool) -> None:
-    from redkey.cli.events import print_event
-
-    for event in rk.workflows.follow(workflow_id, after=0):
-        print_event(event, as_json=as_json)
-        if event.type.startswith("workflow.") and rk.workflows.get(workflow_id).state not in _LIVE:
-            return
+    """Print every event of the run, one per line, until it is final."""
+    events = events_to_end(
+        lambda: rk.ledger.query(workflow_id=workflow_id),
+        lambda last: rk.workflows.follow(workflow_id, after=last),
+        lambda: rk.workflows.get(workflow_id).state not in _LIVE,
+        lambda event: event.type.startswith("workflow."),
+    )
+    for event in events:
+        print_followed(rk, event, as_json=as_json)
 
 
 @command.command()

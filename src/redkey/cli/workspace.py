@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,7 @@ from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.screen import print_done, print_facts, print_item, tell
 from redkey.cli.session import daily, own_workspace
-from redkey.cli.values import retry_value
+from redkey.cli.values import extensions_option, retry_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -53,6 +53,7 @@ _workspace_option = click.option("--workspace", metavar="ID", help="The workspac
     help="Retry policy of tasks without their own: attempts, delay, backoff, jitter, longest (attempts=3,delay=10).",
 )
 @_workspace_option
+@extensions_option
 @daily
 def policy(
     rk: RedKey,
@@ -63,6 +64,7 @@ def policy(
     unverified_outputs: UnverifiedOutputs | None,
     retry: dict[str, float] | None,
     workspace: str | None,
+    extensions: dict[str, Any] | None,
     as_json: bool,
 ) -> None:
     """Show the policies of a workspace, or set some of them.
@@ -84,6 +86,7 @@ def policy(
             receipts=None if public_receipts is None else {"public": public_receipts},
             unverified_outputs=unverified_outputs,
             retry=retry,
+            extensions=extensions,
         )
         if as_json:
             print_item(changed)
@@ -111,14 +114,17 @@ def policy(
 @command.command("raise-rules")
 @click.option("--to", "rules", type=click.IntRange(2), default=2, show_default=True, help="The rules.")
 @_workspace_option
+@extensions_option
 @daily
-def raise_rules(rk: RedKey, rules: int, workspace: str | None, as_json: bool) -> None:
+def raise_rules(
+    rk: RedKey, rules: int, workspace: str | None, extensions: dict[str, Any] | None, as_json: bool
+) -> None:
     """Apply newer rules to later records of a workspace. For operators; this cannot be undone.
 
     Existing records keep their rules. Servers that do not know the new rules stop serving the workspace, so
     upgrade all of them first.
     """
-    raised = rk.workspaces.raise_rules(workspace or own_workspace(rk), rules)
+    raised = rk.workspaces.raise_rules(workspace or own_workspace(rk), rules, extensions=extensions)
     print_done(raised, f"{raised.workspace_id} is under rules {raised.rules}", as_json=as_json)
 
 
