@@ -114,6 +114,7 @@ def test_a_plan_is_checked_simulated_started_paused_and_cancelled(tab: Tab, rk: 
     page.get_by_role("button", name="Resume").click()
     tab.done("Run resumed.")
     page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Confirm: cancel the run").click()
     tab.done("Run cancelled.")
     assert rk.workflows.get(run.workflow_id).status == "cancelled"
 
@@ -200,6 +201,8 @@ def test_keys_are_made_and_revoked(tab: Tab, open_tab: OpenTab, rk: RedKey, serv
     tab.page.get_by_role("button", name="Create a key").click()
     tab.sees("Copy the key now")
     key = tab.page.locator(".made code").inner_text()
+    tab.page.get_by_role("button", name="Done").click()
+    assert tab.page.get_by_text(key).count() == 0
     other = open_tab().login(key)
     assert other.page.get_by_role("button", name="New task").count() == 0
     prefix = key.rpartition("_")[0]
