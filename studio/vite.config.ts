@@ -24,17 +24,6 @@ export default defineConfig({
         entryFileNames: "files/[name]-[hash].js",
         chunkFileNames: "files/[name]-[hash].js",
         assetFileNames: "files/[name]-[hash][extname]",
-        // A few files instead of one for each page and part: together they compress to two thirds. What draws graphs
-        // and what verifies receipts are large, and come only when they are needed or the browser is idle.
-        codeSplitting: {
-          includeDependenciesRecursively: false,
-          groups: [
-            { name: "run", test: /pages\/Run\.|parts\/(Graph|Waterfall)|node_modules\/@dagrejs/ },
-            { name: "receipts", test: /pages\/(Ledger|Receipt)\.|parts\/(Verify|Verdict)|lib\/verify|src\/receipts\// },
-            { name: "pages", test: /src\/pages\/(?!Now|Login)|parts\/(Attempts|Hours|Preview|RaceLanes|Virtual)|lib\/(contention|holds|markdown)/ },
-            { name: "first", test: /src\/pages\/Now|src\/parts\// },
-          ],
-        },
       },
     },
   },

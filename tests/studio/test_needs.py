@@ -125,7 +125,7 @@ def test_a_dead_webhook_is_tried_again_from_now(tab: Tab, rk: RedKey, scene: Sce
     line = _line(tab, f"Webhook {receiver.url}")
     before, receiver.status = len(receiver.got), 204
     _press(line, "Try again")
-    tab.done("Webhook resumed.")
+    tab.done("Webhook resumed.", receipt=False)
     line.wait_for(state="detached")
     receiver.wait(before + 1)
     rk.webhooks.remove(hook)
@@ -140,7 +140,7 @@ def test_webhooks_are_tried_again_and_removed_on_their_page(
     row.get_by_text("parked").wait_for()
     before, receiver.status = len(receiver.got), 204
     row.get_by_role("button", name="Try again").click()
-    tab.done("Webhook resumed.")
+    tab.done("Webhook resumed.", receipt=False)
     row.get_by_text("parked").wait_for(state="detached")
     receiver.wait(before + 1)
     row.get_by_role("button", name="Remove").click()
@@ -163,7 +163,7 @@ def test_many_failures_hide_no_other_cause_and_are_counted(tab: Tab, rk: RedKey,
     paused = rk.queues.create(name="stopped").queue_id
     rk.queues.update(paused, paused=True)
     rk.tasks.create_many(paused, [{"title": f"Waits {number}"} for number in range(3)])
-    waiting = scene.task("For a lawyer", required_roles=[rk.roles.create(name="lawyer").role_id])
+    waiting = scene.task("For a lawyer", required_roles=[rk.roles.create(name="lawyer").id])
     _line(tab, "3 tasks cannot start: the queue stopped is paused.")
     _line(tab, "no agent has the role lawyer")
     # Ten failures one by one, the others as a number with a link; the figure counts them all, and the two others.

@@ -36,10 +36,10 @@ _DROP = """async (files) => {
     data.items.add(new File([Uint8Array.from(atob(file), (one) => one.charCodeAt(0))], name));
     area.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true }));
     const until = performance.now() + 60000;
-    while (beside("p.soft")?.textContent !== name || !beside(".drop ~ [role=status], .drop ~ [role=alert]")) {
+    do {
       if (performance.now() > until) throw new Error(`no verdict on ${name}`);
       await new Promise((resolve) => setTimeout(resolve));
-    }
+    } while (beside("p.soft")?.textContent !== name || !beside(".drop ~ [role=status], .drop ~ [role=alert]"));
     said.push(area.parentElement.innerText);
   }
   return said;
@@ -77,7 +77,7 @@ def _attacks(monkeypatch: pytest.MonkeyPatch) -> list[Refused]:
 
 def _trusted(policy: Policy) -> dict[str, str]:
     """What a reader enters to say the same as a policy."""
-    keys = [f"{one.verifier}" + ("" if one.retired is None else f" retired {one.retired}") for one in policy.keys]
+    keys = [f"{one.key}" + ("" if one.retired is None else f" retired {one.retired}") for one in policy.keys]
     return {
         "Keys of the log": "\n".join(keys),
         "Keys of witnesses": "\n".join(str(one) for one in policy.witnesses),
