@@ -134,13 +134,13 @@ def test_one_speaks_on_the_bus_to_one_agent_and_to_all(tab: Tab, server: Server,
         assert made.status_code == 201
     # Who is there is seen as it changes.
     page.locator(".row").filter(has_text="Ann").get_by_text("away").wait_for()
-    page.locator("form select").select_option("bob")
+    page.get_by_role("combobox", name="To").select_option("bob")
     page.get_by_role("textbox", name="Message").fill("Only for <b>Bob</b>")
     page.get_by_role("button", name="Send").click()
     tab.done("Message sent.", receipt=False)
     page.locator("ol").get_by_text("Only for <b>Bob</b>").wait_for()
     assert page.get_by_role("textbox", name="Message").input_value() == ""
-    page.locator("form select").select_option("")
+    page.get_by_role("combobox", name="To").select_option("")
     page.get_by_role("textbox", name="Message").fill("For all of you")
     page.get_by_role("button", name="Send").click()
     page.locator("ol").get_by_text("For all of you").wait_for()

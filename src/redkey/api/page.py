@@ -35,7 +35,7 @@ def page(title: str, body: Iterable[str], *, status: int = 200, forms: str = "'n
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-        f"<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
+        f"<style>{STYLE}</style></head><body><main>{''.join(body)}</main></body></html>"
     )
     policy = f"{_POLICY}; form-action {forms}"
     headers = ((b"content-security-policy", policy.encode()), (b"referrer-policy", b"same-origin"))
