@@ -229,7 +229,8 @@ def test_a_run_starts_from_the_example_and_from_a_published_plan(tab: Tab, rk: R
     kept = [rk.content.get(one["sha256"]) for one in started.data.values() if isinstance(one, dict)]
     assert any(b'{"guest":"Ada"}' in one for one in kept)
     rk.workflows.cancel(run.workflow_id)
-    rk.definitions.publish(plan={**PLAN, "name": "kept-plan"})
+    draft = rk.definitions.create({**PLAN, "name": "kept-plan"})
+    rk.definitions.publish(draft.definition_id)
     tab.go("plans")
     row = page.locator(".row").filter(has_text="kept-plan")
     row.get_by_role("button", name="Use").click()
@@ -267,6 +268,7 @@ def test_an_older_session_of_the_bus_is_opened(tab: Tab, server: Server) -> None
         message = {"text": f"Said in the {name}", "kind": "user", "to": "agents"}
         httpx.post(f"{bus}/{talk}/messages", headers=headers, json=message).raise_for_status()
     tab.go("bus")
+    tab.page.get_by_role("button", name="The second talk").click()
     tab.page.locator("ol").get_by_text("Said in the second").wait_for()
     tab.page.get_by_role("button", name="The first talk").click()
     tab.page.locator("ol").get_by_text("Said in the first").wait_for()
@@ -353,7 +355,7 @@ def test_the_attempts_of_a_task_are_listed(tab: Tab, rk: RedKey, scene: Scene) -
     told = [row.locator("td").all_inner_texts() for row in rows.all()]
     assert [(one[0].split()[-1], one[1], one[4], one[5]) for one in told] == [
         ("1", "ada", "failed", ""),
-        ("2", "bob", "complete", "$0.25"),
+        ("2", "bob", "completed", "$0.25"),
     ]
 
 
