@@ -146,6 +146,8 @@ def test_everything_is_reached_by_keyboard(tab: Tab, scene: Scene) -> None:
     tab.page.get_by_role("heading", level=1, name="Compare three vector stores").wait_for()
     tab.page.keyboard.press("n")
     tab.page.get_by_role("dialog", name="New task").wait_for()
+    tab.page.keyboard.type("Typed at once")
+    assert tab.page.get_by_label("Title").input_value() == "Typed at once"
 
 
 def _tab_to(tab: Tab, name: str) -> None:
@@ -237,6 +239,8 @@ def test_the_race_names_winner_and_losers(tab: Tab, scene: Scene) -> None:
     assert re.search(r"\(\w[\w ]+\)$", rejected.inner_text())
     row = tab.page.get_by_role("row").filter(has_text="researcher")
     assert row.get_by_role("cell").nth(5).inner_text() == "1"
+    # The one that may not have the tasks is no rival.
+    assert row.get_by_role("cell").nth(2).inner_text() == "3"
     hours = row.get_by_role("img").get_attribute("aria-label") or ""
     assert sum(int(one.split()[1]) for one in hours.split(", ")) == 16
     assert row.get_by_role("cell").nth(4).inner_text() == "16"

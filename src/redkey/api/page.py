@@ -12,7 +12,7 @@ from typing import Any
 from redkey.api.call import Raw
 
 STYLE = (
-    ":root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}"
+    ":root{color-scheme:light dark;background:Canvas;color:CanvasText;font:16px/1.5 system-ui,sans-serif}"
     "body{max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse;width:100%}"
     "th,td{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid #8884}"
