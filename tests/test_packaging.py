@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import httpx2 as httpx
 import pytest
 from click.testing import CliRunner
 
@@ -245,6 +246,18 @@ def test_every_shipped_fixture_can_be_checked_with_the_installed_command(install
     done = _run(command, "wire", "validate", "-q", str(largest), cwd=tmp_path, PYTHONPATH=_path(installed))
     assert done.returncode == 0
     assert done.stdout.endswith(" valid, 0 invalid\n")
+
+
+def test_the_installed_server_has_its_page(
+    installed: Path, contents: dict[str, dict[str, bytes]], tmp_path: Path
+) -> None:
+    """Without Node, and without the sources of the Studio."""
+    with serving(tmp_path, environment={"PYTHONPATH": _path(installed)}) as server:
+        page = httpx.get(f"{server.url}/studio/")
+        assert page.status_code == 200
+        script = page.text.partition('src="./')[2].partition('"')[0]
+        found = httpx.get(f"{server.url}/studio/{script}")
+    assert found.content == contents["redkey"][f"redkey/studio/assets/{script}"]
 
 
 def test_the_installed_demo_finds_its_plan(installed: Path, tmp_path: Path) -> None:

@@ -44,3 +44,17 @@ def test_links_of_one_workspace_open_nothing_of_another(server: Server, workspac
     theirs = Stranger(server.url, str(other.admin.key)).ok("POST", "/queues", {"name": "q"})["eventId"]
     assert nobody("GET", f"/receipts/{theirs}").status == 401
     assert owner("GET", f"/receipts/{theirs}").status == 404
+
+
+def test_a_key_of_another_workspace_sees_what_everybody_sees_and_nothing_more(
+    server: Server, workspace: Workspace, other: Workspace
+) -> None:
+    owner, reader = Stranger(server.url, str(workspace.admin.key)), Stranger(server.url, str(other.admin.key))
+    event_id = owner.ok("POST", "/queues", {"name": "q"})["eventId"]
+    path, policy = f"/receipts/{event_id}", f"/workspaces/{workspace.workspace_id}/policy"
+    assert (reader("GET", path).status, reader("GET", path).json["code"]) == (404, "event_not_found")
+    owner.ok("PATCH", policy, {"receipts": {"public": True}})
+    assert reader.ok("GET", path) == owner.ok("GET", path)
+    assert reader("GET", f"/events/{event_id}").status == 404
+    owner.ok("PATCH", policy, {"receipts": {"public": False}})
+    assert reader("GET", path).status == 404

@@ -129,11 +129,13 @@ def build(rk: RedKey) -> Scene:
 
 
 def _races(scene: Scene) -> None:
-    """Three researchers ask for the same tasks; one wins each."""
+    """Three researchers ask for the same tasks; one wins each. A writer asks too, once, and may not."""
     names = ["ada", "bob", "eve"]
     for number in range(8):
         task = scene.task(f"Fact check {number + 1}", required_roles=["role_researcher"])
         order = names[number % 3 :] + names[: number % 3]
+        if number == 0:
+            scene.acting("cleo").tasks.claim(task, agent_id=scene.agents["cleo"])
         claims = {name: scene.acting(name).tasks.claim(task, agent_id=scene.agents[name]) for name in order}
         name, won = next((name, claim) for name, claim in claims.items() if claim.status == "claimed")
         Held(scene.acting(name), won.claim_id).complete(

@@ -70,14 +70,17 @@ def test_each_cause_is_named_and_removed_in_two_clicks(tab: Tab, rk: RedKey, sce
         # Every action shows the receipt of its event.
         page.locator(".notices .panel").last.get_by_role("link", name="Receipt").wait_for()
 
+    line = needs.filter(has_text="no agent has the role lawyer").first
+    line.get_by_role("combobox", name="Agent").select_option(label="ada")
     fix("no agent has the role lawyer", "Grant lawyer")
+    assert "role_lawyer" in rk.agents.get(scene.agents["ada"]).roles
     fix("the queue paused is paused", "Resume the queue")
     fix("“The second of two” failed: it depends on “The first of two”", "Retry both")
     assert rk.tasks.get(scene.tasks["The first of two"]).state == "available"
     assert rk.tasks.get(scene.tasks["The second of two"]).state == "created"
     fix("“Crashes” failed: agents lost its lease too often", "Retry")
     fix("“To approve” is completed and needs approval", "Approve")
-    fix("Webhook http://127.0.0.1", "Remove")
+    fix("Webhook http://127.0.0.1", "Remove", "Confirm: remove")
     assert list(rk.webhooks.list()) == []
     fix("broken cannot start", "Let it claim again")
     # Last: from here on everything costs.

@@ -58,7 +58,7 @@ def test_the_page_goes_on_after_a_restart(open_tab: OpenTab, tmp_path: Path) -> 
 def test_a_page_whose_file_does_not_come_offers_to_load_again(open_tab: OpenTab) -> None:
     """As after an update of the server: the files of the page that is open are gone."""
     tab = open_tab()
-    tab.page.route("**/files/Race-*.js", lambda route: route.abort())
+    tab.page.route("**/files/rest-*.js", lambda route: route.abort())
     tab.login()
     tab.page.goto(f"{tab.server.url}/studio/#/race")
     tab.sees("This page could not be loaded")

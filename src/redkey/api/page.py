@@ -12,7 +12,7 @@ from typing import Any
 from redkey.api.call import Raw
 
 STYLE = (
-    ":root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}"
+    ":root{color-scheme:light dark;background:Canvas;color:CanvasText;font:16px/1.5 system-ui,sans-serif}"
     "body{max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse;width:100%}"
     "th,td{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid #8884}"
@@ -35,7 +35,7 @@ def page(title: str, body: Iterable[str], *, status: int = 200, forms: str = "'n
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-        f"<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
+        f"<style>{STYLE}</style></head><body><main>{''.join(body)}</main></body></html>"
     )
     policy = f"{_POLICY}; form-action {forms}"
     headers = ((b"content-security-policy", policy.encode()), (b"referrer-policy", b"same-origin"))
@@ -54,16 +54,20 @@ def listing(value: Any) -> str:
 
 
 def receipt_page(document: dict[str, Any]) -> Raw:
-    """A receipt as a web page."""
+    """A receipt as a web page, which carries the receipt itself as a file to save."""
     effect = document["effect"]
+    actor, subject = (f"{document[party]['type']} {document[party]['id']}" for party in ("actor", "subject"))
+    words = f"{actor} recorded {document['type']} about {subject}."
+    file = b64encode(json.dumps(document, ensure_ascii=False).encode()).decode()
+    name = f"{document['eventId']}.receipt.json"
     levels = [name for name, holds in document["levels"].items() if holds]
     rows = [
         ("event", document["eventId"]),
         ("type", document["type"]),
         ("sequence", str(document["sequence"])),
         ("time", document["timestamp"]),
-        ("actor", f"{document['actor']['type']} {document['actor']['id']}"),
-        ("subject", f"{document['subject']['type']} {document['subject']['id']}"),
+        ("actor", actor),
+        ("subject", subject),
         ("status", document["verification"]["status"]),
         ("levels", ", ".join(levels) or "none yet"),
         ("effect", effect["status"] + (f" ({effect['reason']})" if effect.get("reason") else "")),
@@ -71,11 +75,12 @@ def receipt_page(document: dict[str, Any]) -> Raw:
     return page(
         f"Receipt {document['eventId']}",
         [
-            f"<h1>Receipt</h1>{table(rows)}",
+            f"<h1>Receipt</h1><p>{escape(words[0].upper() + words[1:])}</p>{table(rows)}",
             "<h2>Check it yourself</h2><p>You do not have to trust this page. "
-            f'<a href="../studio/#/receipt/{escape(document["eventId"])}">Verify it in your browser</a>, or save the '
-            "receipt and verify it offline with the log's public key:</p>"
-            "<pre>redkey receipt verify receipt.json --key LOG_KEY</pre>",
+            f'<a href="../studio/#/receipt/{escape(document["eventId"])}">Verify it in your browser</a>, or '
+            f'<a download="{escape(name)}" href="data:application/json;base64,{file}">download the receipt</a> and '
+            "verify it offline with the log's public key:</p>"
+            f"<pre>redkey receipt verify {escape(name)} --key LOG_KEY</pre>",
             f"<h2>The whole receipt</h2>{listing(document)}",
         ],
     )

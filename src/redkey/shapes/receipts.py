@@ -143,8 +143,8 @@ SHOW_RECEIPT = Operation(
     shared=True,
     reply=Receipt,
     summary="Show a receipt: a page for people, the whole receipt for programs.",
-    description="Show the receipt at its `receiptUrl`: a page for people, the whole receipt for programs. No key is "
-    "needed if the workspace has the policy `receipts.public`.",
+    description="Show the receipt at its `receiptUrl`: a page for people, the whole receipt for programs. If the "
+    "workspace has the policy `receipts.public`, no key is needed, and keys of other workspaces see it too.",
     media=("application/json", "text/html"),
     reply_example=EXAMPLE,
 )

@@ -1,6 +1,7 @@
 /** What needs a human: every cause by the server's own explanation, with the action that removes it. */
 import type { types } from "redkey";
-import { bareName, plural } from "./format";
+import { bareName, plural, stateWord } from "./format";
+import { href } from "./router.svelte";
 import { session } from "./session.svelte";
 import type { LiveTask } from "./tasks";
 import type { World } from "./world.svelte";
@@ -17,13 +18,42 @@ export interface Concern {
   since: string;
 }
 
+/** Causes that are not shown one by one, as a link to the page that lists them. */
+export interface More {
+  count: number;
+  text: string;
+  href: string;
+}
+
+export interface Needs {
+  /** The oldest first. */
+  concerns: Concern[];
+  more: More[];
+  /** How many causes there are, also those that are not shown. */
+  total: number;
+}
+
 // Reasons that pass by themselves: an agent will come, or a task will end. A task that can never end has its own line.
 const PASSING = new Set(["completed", "not_claimed", "all_saturated", "parallel_limit", "agents_paused", "unmet_dependency"]);
-const MOST_EXPLAINED = 25;
+/** How many of each kind are explained: each costs requests. No kind takes the place of another. */
+const MOST = { blocked: 10, failed: 10, available: 10, created: 5 };
 
-/** Everything that needs a human now, the oldest first. */
-export async function concerns(world: World): Promise<Concern[]> {
+const DISMISSED = "redkey.dismissed";
+const dismissed = new Set<string>(JSON.parse(sessionStorage.getItem(DISMISSED) ?? "[]") as string[]);
+const attemptOf = (task: LiveTask): string => `${task.taskId} ${task.attempt}`;
+
+/** Hide the failure of a task in this tab. It is shown again if another attempt fails. */
+export function dismiss(world: World, taskId: string): void {
+  const task = world.tasks.get(taskId);
+  if (task) dismissed.add(attemptOf(task));
+  sessionStorage.setItem(DISMISSED, JSON.stringify([...dismissed]));
+  world.version++;
+}
+
+/** Everything that needs a human now. */
+export async function concerns(world: World): Promise<Needs> {
   const found: Concern[] = [];
+  const more: More[] = [];
   const credits = world.credits;
   const cheapest = Math.min(...Object.values(credits?.prices ?? {}).filter((price) => price > 0), 1);
   if (credits && credits.balance !== null && credits.balance < cheapest) {
@@ -44,22 +74,42 @@ export async function concerns(world: World): Promise<Concern[]> {
     const title = gate.title || world.title(gate.taskId);
     found.push(concern(gate.gateId, "gate", `“${title}” is completed and needs approval.`, `by ${world.agentName(gate.agentId ?? "")}`, "approval", gate.gateId, gate.openedAt));
   }
-  const failed = world.tasks.inState(["failed", "blocked"], { most: MOST_EXPLAINED });
-  const explained = await Promise.all(samples(failed, world.tasks.each(["available", "created"])).map((group) => explain(world, group)));
+  const samples = [...oneByOne(world, "blocked", more), ...oneByOne(world, "failed", more), ...groups(world, "available", more), ...groups(world, "created", more)];
+  const hidden = more.reduce((sum, one) => sum + one.count, 0);
+  const explained = await Promise.all(samples.map((group) => explain(world, group)));
   found.push(...explained.flat());
-  return found.sort((a, b) => (a.since < b.since ? -1 : 1));
+  return { concerns: found.sort((a, b) => (a.since < b.since ? -1 : 1)), more, total: found.length + hidden };
 }
 
-/** Failed and blocked tasks one by one; tasks of one queue that are not claimed and need the same roles as one group. */
-function samples(failed: LiveTask[], unclaimed: Iterable<LiveTask>): LiveTask[][] {
-  const groups = new Map<string, LiveTask[]>();
-  for (const task of unclaimed) {
-    const like = task.state === "created" ? task.taskId : `${task.queueId} ${task.roles.join()} ${task.workflowId}`;
-    const group = groups.get(like);
-    if (group) group.push(task);
-    else if (groups.size < MOST_EXPLAINED) groups.set(like, [task]);
+/** Tasks in a state, each by itself. How many more there are, queue by queue, goes to `more`. */
+function oneByOne(world: World, state: "blocked" | "failed", more: More[]): LiveTask[][] {
+  const shown: LiveTask[][] = [];
+  const left = new Map<string, number>();
+  for (const task of world.tasks.each([state])) {
+    if (dismissed.has(attemptOf(task))) continue;
+    if (shown.length < MOST[state]) shown.push([task]);
+    else left.set(task.queueId, (left.get(task.queueId) ?? 0) + 1);
   }
-  return [...failed.map((task) => [task]), ...groups.values()].slice(0, MOST_EXPLAINED);
+  for (const [queueId, count] of left) {
+    const text = `${plural(count, `more ${state} task`)} in ${bareName(queueId)}`;
+    more.push({ count, text, href: `${href("queue", queueId)}?tab=${state}` });
+  }
+  return shown;
+}
+
+/** Tasks that no agent holds, as groups that have the same reason: those of a paused queue, and those of one queue that
+ * need the same roles. */
+function groups(world: World, state: "available" | "created", more: More[]): LiveTask[][] {
+  const found = new Map<string, LiveTask[]>();
+  for (const task of world.tasks.each([state])) {
+    const like = world.queues.get(task.queueId)?.paused ? task.queueId : `${task.queueId} ${task.roles.join()} ${task.workflowId}`;
+    const group = found.get(like);
+    if (group) group.push(task);
+    else found.set(like, [task]);
+  }
+  const left = found.size - MOST[state];
+  if (left > 0) more.push({ count: 0, text: `${plural(left, `more group`)} of ${stateWord(state)} tasks, not examined`, href: href("queues") });
+  return [...found.values()].slice(0, MOST[state]);
 }
 
 async function explain(world: World, group: LiveTask[]): Promise<Concern[]> {
@@ -75,7 +125,8 @@ async function explain(world: World, group: LiveTask[]): Promise<Concern[]> {
     return [];
   }
   if (whole?.failure?.kind === "dependency_failed") return [dependency(world, task, whole)];
-  return reasons.filter((reason) => !PASSING.has(reason.code)).map((reason) => {
+  const paused = reasons.filter((reason) => reason.code === "queue_paused");
+  return (paused.length ? paused : reasons.filter((reason) => !PASSING.has(reason.code))).map((reason) => {
     const key = `${task.taskId} ${reason.code}`;
     const [text, detail] = told(world, group, reason, whole);
     return { ...concern(key, reason.code, text, detail, "task", task.taskId, task.since), step: { taskId: task.taskId, ...reason.next } };

@@ -56,7 +56,8 @@ export class Contention {
       const hour = new Date(attempt.at).getHours();
       row.hours[hour] = (row.hours[hour] ?? 0) + 1;
     }
-    row.agents.add(attempt.agentId);
+    // Who may not have the task is no rival.
+    if (attempt.outcome !== "rejected") row.agents.add(attempt.agentId);
   }
 
   /** The roles, the one with the most missed attempts first. */

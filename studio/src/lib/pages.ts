@@ -1,32 +1,20 @@
 /**
- * The pages of the Studio. Each is a file of its own, read when it is first opened, so that the first page is drawn
- * without waiting for the others; all are read when the browser is idle, so that later pages open at once and also
- * while the server is away.
+ * The pages of the Studio, in four files. Each file is read when one of its pages is first opened, so that the first
+ * page is drawn without waiting for the others; all are read when the browser is idle, so that later pages open at once
+ * and also while the server is away.
  */
 import type { Component } from "svelte";
 import type { World } from "./world.svelte";
 
 type Page = Component<{ world: World; id: string }>;
-type Module = { default: unknown };
+type Pages = Record<string, unknown>;
 
-const FILES: Record<string, () => Promise<Module>> = {
-  access: () => import("../pages/Access.svelte"),
-  agent: () => import("../pages/Agent.svelte"),
-  agents: () => import("../pages/Agents.svelte"),
-  approvals: () => import("../pages/Approvals.svelte"),
-  bus: () => import("../pages/Bus.svelte"),
-  ledger: () => import("../pages/Ledger.svelte"),
-  now: () => import("../pages/Now.svelte"),
-  plans: () => import("../pages/Plans.svelte"),
-  queue: () => import("../pages/Queue.svelte"),
-  queues: () => import("../pages/Queues.svelte"),
-  race: () => import("../pages/Race.svelte"),
-  receipt: () => import("../pages/Receipt.svelte"),
-  run: () => import("../pages/Run.svelte"),
-  runs: () => import("../pages/Runs.svelte"),
-  task: () => import("../pages/Task.svelte"),
-  usage: () => import("../pages/Usage.svelte"),
-};
+const FILES: [names: string[], read: () => Promise<Pages>][] = [
+  [["now"], async () => ({ now: (await import("../pages/Now.svelte")).default })],
+  [["access", "agent", "agents", "approvals", "bus", "plans", "queue", "queues", "race", "runs", "task", "usage"], () => import("../pages/rest")],
+  [["ledger", "receipt"], () => import("../pages/receipts")],
+  [["run"], async () => ({ run: (await import("../pages/Run.svelte")).default })],
+];
 const ALIASES: Record<string, string> = { approval: "approvals" };
 const known = new Map<string, Page>();
 
@@ -49,7 +37,9 @@ const OWNERS: Record<string, string> = { task: "queues", queue: "queues", run: "
 /** The page of the menu that a page belongs to. */
 export const menuPage = (page: string): string => OWNERS[page] ?? page;
 
-export const exists = (page: string): boolean => (ALIASES[page] ?? page) in FILES;
+const fileOf = (name: string) => FILES.find(([names]) => names.includes(name));
+
+export const exists = (page: string): boolean => Boolean(fileOf(ALIASES[page] ?? page));
 
 /** A page: at once when it has been read, else when it has come. */
 export function load(page: string): Page | Promise<Page> {
@@ -59,16 +49,16 @@ export function load(page: string): Page | Promise<Page> {
 
 /** Read all pages, one after the other, when nothing else is to be done. */
 export async function loadAll(): Promise<void> {
-  for (const name of Object.keys(FILES)) {
+  for (const [[name = ""]] of FILES) {
     await new Promise<void>((resolve) => requestIdleCallback(() => resolve(), { timeout: 2000 }));
     await read(name);
   }
 }
 
 async function read(name: string): Promise<Page> {
-  const file = FILES[name];
+  const file = fileOf(name);
   if (!file) throw new Error(`There is no page ${name}.`);
-  const page = (await file()).default as Page;
-  known.set(name, page);
-  return page;
+  const [names, pages] = [file[0], await file[1]()];
+  for (const one of names) known.set(one, pages[one] as Page);
+  return pages[name] as Page;
 }

@@ -50,6 +50,19 @@ class Session {
     return this.#client;
   }
 
+  /** Ask for what may also be open to everybody: with the login, and without it if the login is no longer valid. */
+  async ask(path: string): Promise<Response> {
+    const headers = { accept: "application/json" };
+    if (this.kept) {
+      const authorization = `Bearer ${this.kept.key}`;
+      const reply = await this.#send(base + path, { headers: { ...headers, authorization } }).catch((error: unknown) => {
+        if (!(error instanceof LoginEnded)) throw error;
+      });
+      if (reply && reply.status !== 401) return reply;
+    }
+    return fetch(base + path, { headers });
+  }
+
   async #send(...[input, init]: Parameters<typeof globalThis.fetch>): Promise<Response> {
     const args: Parameters<typeof globalThis.fetch> = [input, await this.#authorized(init)];
     try {
@@ -131,7 +144,7 @@ class Session {
   }
 
   end(why = ""): void {
-    sessionStorage.removeItem(KEPT);
+    sessionStorage.clear();
     this.#client = undefined;
     this.ended = why;
     this.kept = undefined;

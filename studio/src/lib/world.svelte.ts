@@ -38,7 +38,11 @@ const REST_TIMES = 10;
 /** How long each of the four readers of titles waits after one. */
 const TITLE_MS = 150;
 const RATE_SECONDS = 60;
-const THROUGHPUT_MINUTES = 10;
+const PACE_MINUTES = 10;
+/** Of so many queues, and at most so many events of each kind, the last minutes before the start are read. */
+const MOST_PACES = 100;
+const MOST_PACE_EVENTS = 5000;
+const PACES: Record<string, keyof Pace> = { "task.complete": "done", "task.claimed": "won", "task.claim_missed": "missed" };
 const ENDED = new Set(["completed", "failed", "cancelled"]);
 /** No agent works on tasks in these states. */
 const IDLE = new Set(["created", "available", ...ENDED]);
@@ -65,9 +69,8 @@ export class World {
   /** Whether there are more tasks than the page keeps. */
   truncated = false;
   #ended: string[] = [];
-  /** When the page began to follow, and what happened in each queue since. */
-  #since = Date.now();
-  #pace = new Map<string, Pace>();
+  /** What happened in each queue, by minute. */
+  #pace = new Map<string, Map<number, Pace>>();
   #coming: types.Event[] = [];
   #frame = false;
   #rates = new Map<number, { events: number; done: number; missed: number }>();
@@ -83,13 +86,13 @@ export class World {
   async start(): Promise<void> {
     const { client } = session;
     try {
-      this.#since = clock.now;
       this.events = (await client.ledger.query({ order: "desc", limit: 60 }).page()).items;
       this.head = this.events[0]?.sequence ?? 0;
       const lists = Object.values(LISTS).filter((list) => list !== "queues");
       await Promise.all([this.#readTasks(), ...lists.map((list) => this.#read(list))]);
       this.ready = true;
       this.version++;
+      this.#readPaces(this.head).catch((error: unknown) => session.endsWith(error));
       for await (const event of client.events.follow({ after: this.head }, { signal: this.#stop.signal })) {
         this.#take(event);
       }
@@ -125,19 +128,14 @@ export class World {
     return shortId(id);
   }
 
-  /** How many tasks of a queue were completed in the last minutes that the page has seen, a minute. */
-  throughput(queueId: string, now: number): number {
-    const minute = Math.floor(now / 60_000);
-    const first = Math.max(minute - THROUGHPUT_MINUTES + 1, Math.floor(this.#since / 60_000));
-    const done = this.#pace.get(queueId)?.done;
-    let sum = 0;
-    for (let one = first; one <= minute; one++) sum += done?.get(one) ?? 0;
-    return sum / Math.max(1, (now - Math.max(first * 60_000, this.#since)) / 60_000);
-  }
-
-  /** How many claims of a queue were won and missed since the page was opened. */
-  claims(queueId: string): { won: number; missed: number } {
-    return this.#pace.get(queueId) ?? { won: 0, missed: 0 };
+  /** How many tasks of a queue were completed, and how many claims were won and missed, in the last ten minutes. */
+  pace(queueId: string, now: number): Pace {
+    const sum: Pace = { done: 0, won: 0, missed: 0 };
+    for (const [minute, pace] of this.#pace.get(queueId) ?? []) {
+      if (minute <= Math.floor(now / 60_000) - PACE_MINUTES) continue;
+      for (const what of Object.values(PACES)) sum[what] += pace[what];
+    }
+    return sum;
   }
 
   /** How much happened in each of the last seconds. */
@@ -212,8 +210,8 @@ export class World {
     const { type, timestamp } = event;
     const taskId = data["taskId"] ?? event.subject.id;
     const known = this.tasks.get(taskId);
-    if (known && type === "task.claimed") this.#paceOf(known.queueId).won++;
-    if (known && type === "task.claim_missed") this.#paceOf(known.queueId).missed++;
+    const pace = PACES[type];
+    if (known && pace) this.#paceOf(known.queueId, timestamp)[pace]++;
     if (!known && type !== "task.created" && !STATES[type]) return;
     if (!known && this.tasks.size >= MOST_TASKS && (type === "task.created" || IDLE.has(STATES[type] ?? ""))) {
       this.truncated = true;
@@ -245,19 +243,32 @@ export class World {
 
   /** Ended tasks leave, the oldest first. */
   #end(task: LiveTask): void {
-    if (task.state === "completed" && task.queueId) {
-      const { done } = this.#paceOf(task.queueId);
-      const minute = Math.floor(Date.parse(task.since) / 60_000);
-      done.set(minute, (done.get(minute) ?? 0) + 1);
-      if (done.size > THROUGHPUT_MINUTES + 1) done.delete(done.keys().next().value ?? 0);
-    }
     this.#leave(task.taskId);
   }
 
-  #paceOf(queueId: string): Pace {
-    let pace = this.#pace.get(queueId);
-    if (!pace) this.#pace.set(queueId, (pace = { won: 0, missed: 0, done: new Map() }));
+  #paceOf(queueId: string, timestamp: string): Pace {
+    const minute = Math.floor(Date.parse(timestamp) / 60_000);
+    let minutes = this.#pace.get(queueId);
+    if (!minutes) this.#pace.set(queueId, (minutes = new Map()));
+    let pace = minutes.get(minute);
+    if (!pace) minutes.set(minute, (pace = { done: 0, won: 0, missed: 0 }));
+    for (const old of minutes.keys()) if (old <= minute - PACE_MINUTES) minutes.delete(old);
     return pace;
+  }
+
+  /** Count what happened in the last minutes before the page was opened. The stream brings what is after `head`. */
+  async #readPaces(head: number): Promise<void> {
+    const from = new Date(clock.now - PACE_MINUTES * 60_000).toISOString();
+    for (const queueId of [...this.queues.keys()].slice(0, MOST_PACES)) {
+      for (const [type, what] of Object.entries(PACES)) {
+        let count = 0;
+        for await (const event of session.client.ledger.query({ queueId, type, from, order: "desc", limit: 500 })) {
+          if (event.sequence <= head) this.#paceOf(queueId, event.timestamp)[what]++;
+          if (++count >= MOST_PACE_EVENTS || this.#stop.signal.aborted) break;
+        }
+      }
+      this.#showSoon();
+    }
   }
 
   #leave(taskId: string): void {
@@ -350,11 +361,11 @@ export class World {
   }
 }
 
-/** What happened in a queue since the page was opened: claims, and tasks that were completed, by minute. */
+/** How many tasks were completed, and how many claims were won and missed. */
 interface Pace {
+  done: number;
   won: number;
   missed: number;
-  done: Map<number, number>;
 }
 
 const NOTHING = { events: 0, done: 0, missed: 0 };

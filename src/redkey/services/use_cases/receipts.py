@@ -32,14 +32,21 @@ async def get_receipt(caller: Caller, event_id: str, asked: ReceiptQuery) -> dic
 
 @use_case(receipts.SHOW_RECEIPT)
 async def show_receipt(caller: Caller, event_id: str) -> dict[str, Any]:
-    """Return the whole receipt of an event; without a key only if its workspace has made receipts public."""
-    if not caller.actor.key_id:
-        topic = await caller.in_thread(lambda: _public_topic(caller, event_id))
-        if topic is None:
-            # The same answer for events that do not exist and for those that are not public.
-            raise Refused(401, "unauthenticated", "This needs an API key or an access token.")
+    """Return the whole receipt of an event of the caller's workspace, or of one that has made its receipts public."""
+    if caller.actor.key_id:
+        try:
+            return await _receipt(caller, event_id, offline=True, content=False)
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+    topic = await caller.in_thread(lambda: _public_topic(caller, event_id))
+    if topic is not None:
         caller.topic = topic
-    return await _receipt(caller, event_id, offline=True, content=False)
+        return await _receipt(caller, event_id, offline=True, content=False)
+    # The same answer for events that do not exist and for those that are not public.
+    if caller.actor.key_id:
+        raise not_found("event")
+    raise Refused(401, "unauthenticated", "This needs an API key or an access token.")
 
 
 def _public_topic(caller: Caller, event_id: str) -> str | None:

@@ -1,1 +1,0 @@
-import{B as e,C as t,E as n,F as r,J as i,c as a,q as o,w as s}from"./disclose-version-DVXTUtu8.js";import{i as c,p as l}from"./index-BRz32987.js";var u=n(`<time class="soft small nowrap"> </time>`);function d(n,d){i(d,!0);var f=u(),p=e(f,!0);r(e=>{a(f,`datetime`,d.at??``),a(f,`title`,d.at??``),t(p,e)},[()=>c(d.at,l.now)]),s(n,f),o()}export{d as t};
