@@ -6,7 +6,8 @@ and state, so reading a list costs only what it shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from sys import intern
 from typing import Any, TypeVar
 
@@ -191,10 +192,13 @@ def pages(reader: Reader, topic: str, kind: str, listed: str | None = None) -> I
 
 def pages_of(reader: Reader, topic: str, kind: str, listed: str | None = None) -> Iterator[Row]:
     """Yield every row of a kind, or of one list, a page at a time."""
+    return chain.from_iterable(_pages(reader, topic, kind, listed))
+
+
+def _pages(reader: Reader, topic: str, kind: str, listed: str | None) -> Iterator[Sequence[Row]]:
     after = (0, "")
-    while True:
-        rows = reader.rows(topic, kind, listed, after, _PAGE)
-        yield from rows
+    while rows := reader.rows(topic, kind, listed, after, _PAGE):
+        yield rows
         if len(rows) < _PAGE:
             return
         after = (rows[-1].position, rows[-1].key)
@@ -236,10 +240,9 @@ def load_world(reader: Reader, topic: str) -> World:
 def _load_tasks(world: World, reader: Reader, topic: str) -> None:
     for queue_id in world.queues:
         for state in LIVE_STATES:
-            after = (0, "")
-            while rows := reader.rows(topic, "task", task_list(queue_id, state), after, _PAGE):
+            for page in _pages(reader, topic, "task", task_list(queue_id, state)):
                 # One array is decoded faster than a thousand objects.
-                tasks = _TASKS.decode(b"[%b]" % b",".join([row.body for row in rows]))
+                tasks = _TASKS.decode(b"[%b]" % b",".join([row.body for row in page]))
                 for task in tasks:
                     # Values that thousands of tasks have in common are stored once.
                     task.state, task.queue_id, task.context_id = state, queue_id, intern(task.context_id)
@@ -250,9 +253,6 @@ def _load_tasks(world: World, reader: Reader, topic: str) -> None:
                         world.expired[task.expired_claim_id] = task.task_id
                 if state == "available":
                     world.load_offers(queue_id, tasks)
-                if len(rows) < _PAGE:
-                    break
-                after = (rows[-1].position, rows[-1].key)
     _load_tombstones(world, reader, topic)
 
 

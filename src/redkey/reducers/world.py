@@ -97,6 +97,17 @@ class Heap(list[T]):
         self.limit = max(SMALL_HEAP, 2 * len(self))
 
 
+def _heap_of(sets: dict[Requirement, Heap[Entry]], task: Task) -> Heap[Entry]:
+    """Return the heap of the tasks with the same requirements; they share one tuple in memory."""
+    requirement = (task.roles, task.capabilities)
+    heap = sets.get(requirement)
+    if heap is None:
+        heap = sets[requirement] = Heap()
+        heap.requirement = requirement
+    task.roles, task.capabilities = heap.requirement
+    return heap
+
+
 def in_order(heaps: Sequence[Sequence[T]]) -> Iterator[T]:
     """Yield the entries of several heaps, least first, each in logarithmic time. The heaps do not change."""
     frontier = [(heap[0], number, 0) for number, heap in enumerate(heaps) if heap]
@@ -227,14 +238,7 @@ class World:
         """Add an available task to the heap that claim-next reads, unless it is reserved or its run is paused."""
         if not self.may_offer(task):
             return
-        sets = self.heaps.setdefault(task.queue_id, {})
-        requirement = (task.roles, task.capabilities)
-        heap = sets.get(requirement)
-        if heap is None:
-            heap = sets[requirement] = Heap()
-            heap.requirement = requirement
-        # Tasks with the same requirements share one tuple in memory.
-        task.roles, task.capabilities = heap.requirement
+        heap = _heap_of(self.heaps.setdefault(task.queue_id, {}), task)
         heappush(heap, (task.priority, task.sequence, task.task_id))
         if len(heap) > heap.limit:
             heap.keep([entry for entry in heap if self.is_offer(entry)])
@@ -246,17 +250,10 @@ class World:
         """
         sets = self.heaps.setdefault(queue_id, {})
         for task in tasks:
-            if task.reserved:
-                continue
-            requirement = (task.roles, task.capabilities)
-            heap = sets.get(requirement)
-            if heap is None:
-                heap = sets[requirement] = Heap()
-                heap.requirement = requirement
-            task.roles, task.capabilities = heap.requirement
-            heappush(heap, (task.priority, task.sequence, task.task_id))
-            if len(heap) > heap.limit:
-                heap.limit = 2 * len(heap)
+            if not task.reserved:
+                heap = _heap_of(sets, task)
+                heappush(heap, (task.priority, task.sequence, task.task_id))
+                heap.limit = max(heap.limit, 2 * len(heap))
 
     def withdraw(self, task: Task) -> None:
         """Remove a task from the offers, so that the top entry of its heap is valid again."""
