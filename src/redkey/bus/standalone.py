@@ -22,8 +22,8 @@ class StandaloneBus:
         home: Path,
         on_fatal: Callable[[BaseException], None],
         *,
-        limits: BusLimits | None = None,
         policy: RelayPolicy | None = None,
+        limits: BusLimits | None = None,
     ) -> None:
         self.home_bus = HomeBus(home, on_fatal, limits=limits, policy=policy)
         self._gate = TokenGate(open_token(home))
