@@ -293,8 +293,8 @@ class ModelUsage(Body, frozen=True, kw_only=True):
 class NewUsage(Extended, frozen=True, kw_only=True):
     """Usage since the last report; an empty report asks what the caps leave.
 
-    With `reserve_usd` it also asks whether a model call may begin that may cost so much. The next report under the
-    claim, or its end, frees what was reserved.
+    With `reserve_usd` it also asks whether a model call of that cost may begin. The next report under the claim, or the
+    end of the claim, frees what was reserved.
     """
 
     usage: Annotated[tuple[ModelUsage, ...], Meta(max_length=16)]

@@ -1134,7 +1134,7 @@ export interface NewTasks {
   tasks: NewTask[];
 }
 
-/** Usage since the last report; an empty report asks what the caps leave. With `reserve_usd` it also asks whether a model call may begin that may cost so much. The next report under the claim, or its end, frees what was reserved. */
+/** Usage since the last report; an empty report asks what the caps leave. With `reserve_usd` it also asks whether a model call of that cost may begin. The next report under the claim, or the end of the claim, frees what was reserved. */
 export interface NewUsage {
   extensions?: Record<string, unknown> | null;
   usage: ModelUsage[];
