@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ def assert_rebuilt(network: Network, topic: str, *servers: Server) -> None:
     local = store.create_topic(servers[0].topic)
     with store.write(local) as unit:
         work = OrderedWork(unit, local, World(), CountedIds())
-        work.project(TopicReader(network.mirror, topic).read_all())
+        work.project(chain.from_iterable(iter(TopicReader(network.mirror, topic).read, [])))
         work.finish()
     for server in servers:
         assert server.store.read(local, 0, 10_000) == store.read(local, 0, 10_000)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from threading import Event
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from redkey.errors import NetworkAway, ProofRefused
+from redkey.errors import ProofRefused
 from redkey.hedera.mirror import PAGE, Mirror
 from redkey.ledger.mirror import MirrorRow, parse_row
 from redkey.ledger.record import EMPTY_HEAD, Head, Record
@@ -22,8 +21,6 @@ from redkey.ledger.running_hash import VERSION, chained
 # How often a wrong page is asked for again before the reader gives up, and the pause between.
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2
-# How long to wait for new messages between two looks, without a wake-up.
-POLL_SECONDS = 2.0
 
 
 class TopicReader:
@@ -48,18 +45,6 @@ class TopicReader:
         # What was noticed: `repeated`, `gap`, `changed` and `malformed` rows.
         self.noticed: Counter[str] = Counter() if noticed is None else noticed
 
-    @classmethod
-    def from_sequence(cls, mirror: Mirror, topic: str, sequence: int, **options: Any) -> TopicReader:
-        """Begin with the message of this sequence; the running hash of the one before it is taken from the mirror."""
-        if sequence <= 1:
-            return cls(mirror, topic, **options)
-        rows = mirror.messages(topic, sequencenumber=f"eq:{sequence - 1}", limit=1)
-        if not rows:
-            text = f"topic {topic} has no message {sequence - 1} on {mirror.url}; begin at an earlier sequence"
-            raise ProofRefused(text, code="mirror_gap")
-        row = parse_row(rows[0], f"{topic} message {sequence - 1}")
-        return cls(mirror, topic, Head(row.sequence, row.timestamp, row.running_hash), **options)
-
     def read(self, limit: int = PAGE) -> list[Record]:
         """Return the next verified messages, at most one page; none if there are no more now."""
         problem = None
@@ -72,28 +57,6 @@ class TopicReader:
                 # What came before a wrong row is verified; the next call asks for the rest.
                 return records
         raise problem or ProofRefused(f"topic {self._topic} cannot be read")
-
-    def read_all(self) -> Iterator[Record]:
-        """Yield verified messages until there are no more now."""
-        while records := self.read():
-            yield from records
-
-    def follow(self, stop: Event, *, wake: Event | None = None, poll_seconds: float = POLL_SECONDS) -> Iterator[Record]:
-        """Yield verified messages as they come, until `stop` is set. A mirror that does not answer is asked again.
-
-        `wake` is set by who knows that messages have come, such as `redkey.hedera.stream.Waker`; it is cleared here.
-        """
-        wake = wake or stop
-        while not stop.is_set():
-            if wake is not stop:
-                wake.clear()
-            try:
-                records = self.read()
-            except NetworkAway:
-                records = []
-            yield from records
-            if not records:
-                wake.wait(poll_seconds)
 
     def _verify(self, rows: tuple[Mapping[str, Any], ...]) -> tuple[list[Record], ProofRefused | None]:
         """Check rows one after the other; return those that continue the topic, and what is wrong with the next one."""
