@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from redkey.cli import main
 from redkey.commands.draft import Draft
-from redkey.readmodel.rows import load_world
+from redkey.readmodel.world_loading import load_world
 from redkey.services.log_facts import workspace_of
 from redkey.services.unit_of_work import TopicWork
 from redkey.stores.ids import SystemIds

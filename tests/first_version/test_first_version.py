@@ -30,7 +30,8 @@ from redkey.ledger.record import Record
 from redkey.ledger.trust import TrustedKey, parse_trusted_keys
 from redkey.ledger.verify import Policy, verify_receipt
 from redkey.readmodel.digest import replay_digest, rows_digest
-from redkey.readmodel.rows import entity, load_world
+from redkey.readmodel.rows import entity
+from redkey.readmodel.world_loading import load_world
 from redkey.services.log_facts import read_log
 from redkey.services.receipts import receipt_for
 from redkey.services.signing import Signing

@@ -15,7 +15,7 @@ from redkey.commands.registry import CreateQueue, CreateRole, CreateWorkspace, G
 from redkey.commands.tasks import CreateTask
 from redkey.ledger import content
 from redkey.ledger.ports import Content
-from redkey.readmodel.rows import load_world
+from redkey.readmodel.world_loading import load_world
 from redkey.reducers.world import SECOND, World
 from redkey.services.outcome import Outcome, Settled, settled
 from redkey.services.submission import Submission

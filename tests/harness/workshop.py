@@ -28,7 +28,7 @@ from redkey.commands.registry import (
 from redkey.commands.tasks import CreateTask
 from redkey.ledger import content
 from redkey.ledger.ports import Content
-from redkey.readmodel.rows import load_world
+from redkey.readmodel.world_loading import load_world
 from redkey.reducers.world import SECOND, World
 from redkey.services.acts import directly
 from redkey.services.counting import count_up

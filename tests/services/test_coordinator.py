@@ -16,7 +16,7 @@ from redkey.commands.tasks import CancelTask, CreateTask
 from redkey.errors import RedKeyError, StoreFull, StorePoisoned, UpgradeNeeded
 from redkey.ledger import content
 from redkey.ledger.ports import Content
-from redkey.readmodel.rows import load_world
+from redkey.readmodel.world_loading import load_world
 from redkey.reducers import agents as agents_reducer
 from redkey.services import worlds
 from redkey.services.failures import Unavailable

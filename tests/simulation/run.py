@@ -43,7 +43,7 @@ from redkey.commands.tasks import CancelTask, CreateTask, RetryTask, UnblockTask
 from redkey.errors import CommitInDoubt, RedKeyError, StoreMisused
 from redkey.ledger.checkpoint import open_checkpoint
 from redkey.ledger.ports import SequencedStore
-from redkey.readmodel.rows import load_world
+from redkey.readmodel.world_loading import load_world
 from redkey.services import timers
 from redkey.services.outcome import Outcome
 from redkey.stores.memory import MemoryDisk, MemoryStore

@@ -94,7 +94,7 @@ def _long(data: Path, records: int = 4000) -> Path:
     """Make a topic longer than one unit of a copy: the same request is refused again and again, on the record."""
     from redkey.commands.actor import Actor
     from redkey.commands.registry import CreateQueue
-    from redkey.readmodel.rows import load_world
+    from redkey.readmodel.world_loading import load_world
     from redkey.services.unit_of_work import TopicWork
     from redkey.stores.ids import SystemIds
 

@@ -14,7 +14,7 @@ from redkey.cli.look import Look
 from redkey.cli.next_step import Step
 from redkey.cli.provision import with_missing
 from redkey.cli.screen import ago, print_created, print_done, print_list
-from redkey.cli.session import agent_id_of, daily, ids_option, limit_option, slugs_of
+from redkey.cli.session import agent_id_of, daily, ids_option, limit_option, recording, slugs_of
 from redkey.cli.values import extensions_option, json_value
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def command() -> None:
 @click.option("--role", "roles", multiple=True, metavar="ROLE", help="Grant it this role, created if missing; repeat.")
 @click.option("--capability", "capabilities", multiple=True, metavar="NAME", help="A capability of NAME; repeat.")
 @click.option("--key/--no-key", "issue_key", default=True, show_default=True, help="Create a key for it.")
-@extensions_option
-@ids_option
-@daily
+@recording
 def register(
     rk: RedKey,
     name: str | None,

@@ -16,7 +16,7 @@ from redkey.cli.look import Look
 from redkey.cli.next_step import Step, print_step, step_for
 from redkey.cli.report import shown
 from redkey.cli.screen import ago, print_done, print_facts, print_item, wrapped
-from redkey.cli.session import agent_id_of, agent_option, daily, ids_option, queue_option, slugs_of
+from redkey.cli.session import agent_id_of, agent_option, daily, queue_option, recording, slugs_of
 from redkey.cli.values import extensions_option, json_value
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ def command() -> None:
 @queue_option
 @click.option("--wait", type=click.FloatRange(0, 60), default=0.0, metavar="SECONDS", help="Wait for a task.")
 @_lease_option
-@extensions_option
-@ids_option
-@daily
+@recording
 @click.pass_context
 def next_claim(
     ctx: click.Context,
@@ -66,9 +64,7 @@ def next_claim(
 @click.argument("task_id", metavar="TASK")
 @agent_option
 @_lease_option
-@extensions_option
-@ids_option
-@daily
+@recording
 @click.pass_context
 def take(
     ctx: click.Context,

@@ -10,8 +10,7 @@ import click
 from redkey.cli.declared import add_declared
 from redkey.cli.look import Look
 from redkey.cli.screen import ago, print_item, print_list, tell
-from redkey.cli.session import daily, ids_option, limit_option
-from redkey.cli.values import extensions_option
+from redkey.cli.session import daily, ids_option, limit_option, recording
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -54,9 +53,7 @@ def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, ids_on
 @click.option("--priority", type=click.IntRange(1, 3), default=3, show_default=True, help="1 is the most urgent.")
 @click.option("--task", "ref_task_id", metavar="TASK", help="The task that it is about.")
 @click.option("--question", is_flag=True, help="The message needs an answer.")
-@extensions_option
-@ids_option
-@daily
+@recording
 def send(
     rk: RedKey,
     to: str,
@@ -80,11 +77,11 @@ def send(
         action_required=question,
         extensions=extensions,
     )
+    lines = [message.message_id if ids_only else f"{message.message_id} to {message.to}" for message in sent.messages]
     if as_json:
         print_item(sent)
     else:
-        for one in sent.messages:
-            tell(one.message_id if ids_only else f"{one.message_id} to {one.to}")
+        tell("\n".join(lines))
 
 
 add_declared(command, "inbox", {"read": Look(told="{message_id} is read")})

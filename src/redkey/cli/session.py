@@ -12,6 +12,7 @@ import click
 from redkey import __version__
 from redkey.cli.next_step import remember
 from redkey.cli.short_ids import refuse_other_kind, resolve_ids, whole_id
+from redkey.cli.values import extensions_option
 from redkey.errors import NotFound, RedKeyError
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ agent_option = click.option(
 def daily(function: Callable[..., Any]) -> Callable[..., Any]:
     """A command that talks to a server: it gets the client first, and takes --url, --data and --json."""
     return connected(json_option(function))
+
+
+def recording(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command of daily work that records something and prints ids: it also takes --extensions and -q."""
+    return extensions_option(ids_option(daily(function)))
 
 
 def connected(function: Callable[..., Any]) -> Callable[..., Any]:

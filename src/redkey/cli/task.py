@@ -27,11 +27,11 @@ from redkey.cli.screen import (
     rich_table,
     styled,
 )
-from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
+from redkey.cli.session import daily, ids_option, limit_option, queue_option, recording, slugs_of
 from redkey.cli.short_ids import whole_id
 from redkey.cli.task_logs import logs
 from redkey.cli.task_results import messages, result
-from redkey.cli.values import document_file, extensions_option, json_value, retry_value
+from redkey.cli.values import document_file, json_value, retry_value
 from redkey.errors import NotFound
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ for written in (logs, messages, report, result):
 @click.option("--lease", "lease_seconds", type=int, metavar="SECONDS", help="How long a claim of it lasts.")
 @click.option("--deadline", "deadline_seconds", type=int, metavar="SECONDS", help="The time after which it fails.")
 @click.option("--gate", is_flag=True, help="A human approves its result.")
-@extensions_option
-@ids_option
-@daily
+@recording
 def create(
     rk: RedKey,
     title: str,

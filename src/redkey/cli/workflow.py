@@ -26,8 +26,8 @@ from redkey.cli.screen import (
     rich_table,
     styled,
 )
-from redkey.cli.session import daily, ids_option, limit_option, queue_option, slugs_of
-from redkey.cli.values import extensions_option, json_file, json_value
+from redkey.cli.session import daily, ids_option, limit_option, queue_option, recording, slugs_of
+from redkey.cli.values import json_file, json_value
 
 if TYPE_CHECKING:
     from redkey.client import RedKey
@@ -50,9 +50,7 @@ def command() -> None:
 @queue_option
 @click.option("--input", "given", type=json_value, metavar="JSON", help="The input of the run: JSON, @FILE, or -.")
 @click.option("--version", type=int, help="Which version of a definition [the newest].")
-@extensions_option
-@ids_option
-@daily
+@recording
 def start(
     rk: RedKey,
     plan: str,

@@ -92,10 +92,13 @@ def policy(
             print_item(changed)
         else:
             names = [*changed.block_routes, *(f"cost of a {scope}" for scope in changed.cost_caps)]
-            names += ["self-approval"] if changed.self_approval is not None else []
-            names += ["public receipts"] if changed.receipts is not None else []
-            names += ["unverified outputs"] if changed.unverified_outputs else []
-            names += ["retry"] if changed.retry is not None else []
+            others = {
+                "self-approval": changed.self_approval,
+                "public receipts": changed.receipts,
+                "unverified outputs": changed.unverified_outputs or None,
+                "retry": changed.retry,
+            }
+            names += [name for name, value in others.items() if value is not None]
             tell(f"changed: {', '.join(names)}" if names else "nothing changed")
         return
     found = rk.workspaces.policy(workspace_id)

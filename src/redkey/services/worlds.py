@@ -16,8 +16,8 @@ from redkey.errors import UpgradeNeeded
 from redkey.ledger.ports import Reader, SequencedStore, Unit
 from redkey.ledger.record import LOCAL_PAYER
 from redkey.readmodel.ingest import fold_record
-from redkey.readmodel.rows import load_world
 from redkey.readmodel.structure import structure_ref
+from redkey.readmodel.world_loading import load_world
 from redkey.reducers.changes import Changes
 from redkey.reducers.fold import fold
 from redkey.reducers.world import RULES, World

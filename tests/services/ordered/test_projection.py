@@ -34,7 +34,7 @@ from redkey.ledger.network import projected_topic
 from redkey.ledger.record import Record
 from redkey.plans.model import read_plan
 from redkey.readmodel.digest import replay_digest, rows_digest
-from redkey.readmodel.rows import load_world
+from redkey.readmodel.world_loading import load_world
 from redkey.reducers.world import SECOND
 from redkey.services.ordered.messages import left_out, message_at, message_of
 from redkey.services.planning import missing_roles, prepare, start_command

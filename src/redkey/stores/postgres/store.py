@@ -103,10 +103,9 @@ class PostgresStore(Queries):
         self._closed = True
         self._commits.close()
         self._announcer.close()
-        if self._seen is not None:
-            self._seen.close()
-        if self._kept is not None:
-            self._kept.close()
+        for files in (self._seen, self._kept):
+            if files is not None:
+                files.close()
         self.connections.close()
 
     def __enter__(self) -> PostgresStore:
