@@ -14,7 +14,8 @@ def charged(network: Network, topic: str, *, changes: bool = False) -> dict[str,
 
     With `changes` what was paid for the topic itself is there too.
     """
-    account, found, known = network.operator.account, {}, network.mirror.topic(topic)
+    account, known = network.operator.account, network.mirror.topic(topic)
+    found: dict[str, tuple[int, int]] = {}
     if known is None:
         return found
     for kind in (_MESSAGES, *(_CHANGES if changes else ())):

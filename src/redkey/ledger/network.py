@@ -42,8 +42,10 @@ class NetworkTopic(Protocol):
     network: str
     topic: str
     payer: str
-    # How often a mirror showed rows that were `repeated`, `changed` or `malformed`, or left some out (`gap`).
-    noticed: Mapping[str, int]
+
+    @property
+    def noticed(self) -> Mapping[str, int]:
+        """How often a mirror showed rows that were `repeated`, `changed` or `malformed`, or left some out (`gap`)."""
 
     def listen(self, heard: Callable[[], None]) -> Callable[[], None]:
         """Call `heard` in a thread when a message may have come; the result ends that. Nothing else depends on it."""
