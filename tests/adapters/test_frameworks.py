@@ -89,7 +89,7 @@ def test_a_recipe_does_tasks(name: str, environment: str, server: Server, tmp_pa
             for number in range(3)
         ]
         with working(name, environment, queue, server, tmp_path):
-            until(lambda: all(rk.tasks.get(task_id).state == "completed" for task_id in tasks), 120)
+            until(lambda: all(rk.tasks.get(task_id).state == "completed" for task_id in tasks), 300)
         for task in map(rk.tasks.get, tasks):
             if name == "crewai":
                 assert rk.content.get(task.artifacts[0].sha256) == b"Five facts."
@@ -104,13 +104,13 @@ def test_a_tool_of_a_crew_blocks_the_task_and_another_worker_gets_the_answer(ser
         queue = rk.queues.create("asking").queue_id
         task_id = rk.tasks.create(queue, title="Research", input={"guest": "nobody"}, outputs=["facts"]).task_id
         with working("crewai", "crewai", queue, server, tmp_path):
-            until(lambda: rk.tasks.get(task_id).state == "blocked", 120)
+            until(lambda: rk.tasks.get(task_id).state == "blocked", 300)
         task = rk.tasks.get(task_id)
         # The model was called once: the tool has ended the crew. That call is counted.
         assert (task.blocker and task.blocker.reason, task.cost_usd) == ("Who is the guest?", 0.000045)
         rk.tasks.unblock(task_id, "Piers")
         with working("crewai", "crewai", queue, server, tmp_path):
-            until(lambda: rk.tasks.get(task_id).state == "completed", 120)
+            until(lambda: rk.tasks.get(task_id).state == "completed", 300)
         task = rk.tasks.get(task_id)
         assert rk.content.get(task.artifacts[0].sha256) == b"Five facts on Piers."
         assert task.cost_usd == 0.000135
