@@ -57,29 +57,10 @@ def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, ids_on
 @extensions_option
 @ids_option
 @daily
-def send(
-    rk: RedKey,
-    to: str,
-    subject: str,
-    body: str | None,
-    priority: Any,
-    ref_task_id: str | None,
-    question: bool,
-    extensions: dict[str, Any] | None,
-    ids_only: bool,
-    as_json: bool,
-) -> None:
+def send(rk: RedKey, to: str, subject: str, question: bool, ids_only: bool, as_json: bool, **told: Any) -> None:
     """Send a message."""
-    sent = rk.inbox.send(
-        to,
-        subject,
-        body=body,
-        priority=priority,
-        message_type="question" if question else "info",
-        ref_task_id=ref_task_id,
-        action_required=question,
-        extensions=extensions,
-    )
+    kind: Any = "question" if question else "info"
+    sent = rk.inbox.send(to, subject, message_type=kind, action_required=question, **told)
     if as_json:
         print_item(sent)
     else:
