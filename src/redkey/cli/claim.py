@@ -41,7 +41,7 @@ def command() -> None:
 @daily
 @click.pass_context
 def next_claim(
-    ctx: click.Context, rk: RedKey, agent: str, queue: str, ids_only: bool, as_json: bool, **asked: Any
+    ctx: click.Context, /, rk: RedKey, agent: str, queue: str, ids_only: bool, as_json: bool, **asked: Any
 ) -> None:
     """Claim the next task of a queue that the agent may claim. Exit code 1: there was none.
 
