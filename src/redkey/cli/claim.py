@@ -61,7 +61,9 @@ def next_claim(
 @ids_option
 @daily
 @click.pass_context
-def take(ctx: click.Context, rk: RedKey, task_id: str, agent: str, ids_only: bool, as_json: bool, **asked: Any) -> None:
+def take(
+    ctx: click.Context, /, rk: RedKey, task_id: str, agent: str, ids_only: bool, as_json: bool, **asked: Any
+) -> None:
     """Claim this TASK. Exit code 1: another agent was first, or the agent is not allowed to."""
     _say(ctx, rk, rk.tasks.claim(task_id, agent_id_of(rk, agent), with_task=True, **asked), ids_only, as_json)
 
