@@ -1,7 +1,8 @@
 """`redkey serve` whose event loop is watched: `python watched_server.py FILE -m redkey serve ...`.
 
-A heartbeat on the loop is due every ten milliseconds. A thread beside it does the same, so that the time in which the
-machine gave the process no processor can be told from the time in which something held up the loop. Each second the
+A heartbeat on the loop is due every ten milliseconds. A thread beside it does the same, and the kernel counts how long
+the thread of the loop was ready to run and got no processor, so that the time in which the machine gave the process no
+processor can be told from the time in which something held up the loop. Each second the
 file gets what was found so far: the longest time that the loop was held up in milliseconds, how often the store was
 read on the loop itself, and where.
 """
@@ -20,6 +21,7 @@ from typing import Any
 
 from redkey import fibers
 from redkey.app import App
+from tests.harness.patience import waiting_seconds
 
 BEAT_SECONDS = 0.01
 # Where the thread of the loop is while it waits for something to do.
@@ -61,11 +63,13 @@ class Watch:
     async def beat(self) -> None:
         """The beats of the loop."""
         told = last = time.monotonic()
+        waited = waiting_seconds("self")
         while True:
             await asyncio.sleep(BEAT_SECONDS)
-            now = time.monotonic()
+            now, waited_before = time.monotonic(), waited
+            waited = waiting_seconds("self")
             self.beats += 1
-            starved = sum(late for at, late in self._late if last < at)
+            starved = sum(late for at, late in self._late if last < at) + waited - waited_before
             held_up = now - last - BEAT_SECONDS - starved
             # Where the thread found it outside of any callback, or did not come to look either, it was the machine that
             # did not let the loop go on.

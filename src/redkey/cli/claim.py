@@ -39,15 +39,7 @@ def command() -> None:
 @recording
 @click.pass_context
 def next_claim(
-    ctx: click.Context,
-    rk: RedKey,
-    agent: str,
-    queue: str,
-    wait: float,
-    lease_seconds: int | None,
-    extensions: dict[str, Any] | None,
-    ids_only: bool,
-    as_json: bool,
+    ctx: click.Context, /, rk: RedKey, agent: str, queue: str, ids_only: bool, as_json: bool, **asked: Any
 ) -> None:
     """Claim the next task of a queue that the agent may claim. Exit code 1: there was none.
 
@@ -55,7 +47,6 @@ def next_claim(
       redkey claim next --agent atlas --wait 20
       CLAIM=$(redkey claim next --agent atlas --quiet) && redkey claim start $CLAIM
     """
-    asked: Any = {"lease_seconds": lease_seconds, "wait": wait, "extensions": extensions}
     found = rk.queues.claim_next(queue, agent_id_of(rk, agent), **asked)
     _say(ctx, rk, found, ids_only, as_json)
 
@@ -67,18 +58,10 @@ def next_claim(
 @recording
 @click.pass_context
 def take(
-    ctx: click.Context,
-    rk: RedKey,
-    task_id: str,
-    agent: str,
-    lease_seconds: int | None,
-    extensions: dict[str, Any] | None,
-    ids_only: bool,
-    as_json: bool,
+    ctx: click.Context, /, rk: RedKey, task_id: str, agent: str, ids_only: bool, as_json: bool, **asked: Any
 ) -> None:
     """Claim this TASK. Exit code 1: another agent was first, or the agent is not allowed to."""
-    asked: Any = {"lease_seconds": lease_seconds, "with_task": True, "extensions": extensions}
-    _say(ctx, rk, rk.tasks.claim(task_id, agent_id_of(rk, agent), **asked), ids_only, as_json)
+    _say(ctx, rk, rk.tasks.claim(task_id, agent_id_of(rk, agent), with_task=True, **asked), ids_only, as_json)
 
 
 def _say(ctx: click.Context, rk: RedKey, found: Any, ids_only: bool, as_json: bool) -> None:

@@ -54,34 +54,15 @@ def list_messages(rk: RedKey, to: str | None, read_too: bool, limit: int, ids_on
 @click.option("--task", "ref_task_id", metavar="TASK", help="The task that it is about.")
 @click.option("--question", is_flag=True, help="The message needs an answer.")
 @recording
-def send(
-    rk: RedKey,
-    to: str,
-    subject: str,
-    body: str | None,
-    priority: Any,
-    ref_task_id: str | None,
-    question: bool,
-    extensions: dict[str, Any] | None,
-    ids_only: bool,
-    as_json: bool,
-) -> None:
+def send(rk: RedKey, to: str, subject: str, question: bool, ids_only: bool, as_json: bool, **message: Any) -> None:
     """Send a message."""
-    sent = rk.inbox.send(
-        to,
-        subject,
-        body=body,
-        priority=priority,
-        message_type="question" if question else "info",
-        ref_task_id=ref_task_id,
-        action_required=question,
-        extensions=extensions,
-    )
-    lines = [message.message_id if ids_only else f"{message.message_id} to {message.to}" for message in sent.messages]
+    kind: Any = "question" if question else "info"
+    sent = rk.inbox.send(to, subject, message_type=kind, action_required=question, **message)
     if as_json:
         print_item(sent)
     else:
-        tell("\n".join(lines))
+        for one in sent.messages:
+            tell(one.message_id if ids_only else f"{one.message_id} to {one.to}")
 
 
 add_declared(command, "inbox", {"read": Look(told="{message_id} is read")})

@@ -16,21 +16,13 @@ command = declared_group(
     "Create projects, see their phases, and complete them.",
     {
         "list": Look(
-            parts={
-                "PROJECT": "project_id",
-                "STATE": "state",
-                "PHASES": _phases,
-                "CREATED": "created_at",
-                "NAME": "name",
-            },
+            parts={"PROJECT": "id", "STATE": "state", "PHASES": _phases, "CREATED": "created_at", "NAME": "name"},
             empty="no projects yet: redkey project create NAME",
         ),
         "show": Look(
             parts={
-                "project": "project_id",
-                "name": "name",
-                "description": "description",
-                "state": "state",
+                "project": "id",
+                **{one: one for one in ("name", "description", "state")},
                 "phases": _phases,
                 "created": "created_at",
                 "completed": "completed_at",
