@@ -2,9 +2,9 @@
 
 A heartbeat on the loop is due every ten milliseconds. A thread beside it does the same, and the kernel counts how long
 the thread of the loop was ready to run and got no processor, so that the time in which the machine gave the process no
-processor can be told from the time in which something held up the loop. Each second the
-file gets what was found so far: the longest time that the loop was held up in milliseconds, how often the store was
-read on the loop itself, and where.
+processor can be told from the time in which something held up the loop. Each second the file gets what was found so
+far: the longest time that the loop was held up in milliseconds, how often the store was read on the loop itself, and
+where.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any
 
 from redkey import fibers
 from redkey.app import App
-from tests.harness.patience import waiting_seconds
 
 BEAT_SECONDS = 0.01
 # Where the thread of the loop is while it waits for something to do.
@@ -63,11 +62,11 @@ class Watch:
     async def beat(self) -> None:
         """The beats of the loop."""
         told = last = time.monotonic()
-        waited = waiting_seconds("self")
+        waited = _waited_seconds()
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             now, waited_before = time.monotonic(), waited
-            waited = waiting_seconds("self")
+            waited = _waited_seconds()
             self.beats += 1
             starved = sum(late for at, late in self._late if last < at) + waited - waited_before
             held_up = now - last - BEAT_SECONDS - starved
@@ -98,6 +97,14 @@ class Watch:
         ours = [one for one in traceback.extract_stack()[:-2] if "/redkey/" in one.filename]
         place = " < ".join(f"{Path(one.filename).name}:{one.lineno} {one.name}" for one in reversed(ours[-12:]))
         self.places[place] = self.places.get(place, 0) + 1
+
+
+def _waited_seconds() -> float:
+    """Seconds for which the thread of the loop, the first one, was ready to run and had to wait so far."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def main(path: Path) -> None:

@@ -42,7 +42,7 @@ class Patience:
         return [waiting_seconds(pid) for pid in self._pids]
 
 
-def waiting_seconds(pid: int | str) -> float:
+def waiting_seconds(pid: int) -> float:
     """Seconds for which the first thread of a process was ready to run and had to wait."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
