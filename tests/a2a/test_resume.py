@@ -93,11 +93,15 @@ def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_
             follower, work = Follower(caller, task_id, beginning), Work(caller, task_id, agent_id)
             following, working = pool.submit(follower.run), pool.submit(work.run)
 
-            def arrives(count: int) -> None:
-                """Wait until the follower has so many updates; a thread that failed says why."""
+            def arrives(count: int, streams: int) -> None:
+                """Wait until the follower has so many updates, by so many streams; a thread that failed says why."""
                 patience = Patience(servers.last.process.pid)
                 what = f"the update {count}; the server's end: {servers.last.process.poll()}"
-                patience.until(lambda: len(follower.got) >= count or following.done() or working.done(), what)
+
+                def came() -> bool:
+                    return len(follower.got) >= count and follower.snapshots >= streams
+
+                patience.until(lambda: came() or following.done() or working.done(), what)
                 for thread in (following, working):
                     if thread.done() and thread.exception() is not None:
                         thread.result()
@@ -105,7 +109,8 @@ def test_nothing_is_lost_or_repeated_over_servers_that_are_killed(run: int, tmp_
             for number in range(ARTIFACTS):
                 work.may_go_on.release()
                 if number % 2 and number // 2 < KILLS:
-                    arrives(number)
+                    # Every kill breaks a stream: the follower is back since the last one.
+                    arrives(number, number // 2 + 1)
                     caller.up.clear()
                     servers.kill()
                     servers.start()
