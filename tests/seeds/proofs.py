@@ -3,7 +3,8 @@
 It collects the outcome of each test where the reports arrive: in the one process of a plain run, in the controller of a
 run with workers. At the end it judges the rows. A run of the whole suite, and `make seeds`, fail when a row failed or
 when one of its tests did not run; a narrower run only prints counts. With `CI` set a row whose tests were skipped fails
-too: a machine that checks for others must have what every test needs.
+too: a machine that checks for others must have what every test needs. Rows that only the long tests prove are shown as
+skipped in other runs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tools.seeds import ROOT, ROWS, Row, Seed, seeds
 # What can come of a row, from good to bad. `skipped` is not proved: the machine lacks what the test needs.
 PROVED, OPEN, SKIPPED, NOT_RUN, FAILED = "proved", "open", "skipped", "not run", "failed"
 RED = (NOT_RUN, FAILED)
+_LONG = os.environ.get("REDKEY_TEST_LONG") == "1"
 
 
 class Outcomes:
@@ -74,9 +76,13 @@ class SeedProofs:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Fail the run when every row was demanded and one is red."""
-        red = any(self._outcomes.judge(row) in self._red for seed in self._seeds for row in seed.rows)
+        red = any(self._is_red(row) for seed in self._seeds for row in seed.rows)
         if self._demanded and red and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _is_red(self, row: Row) -> bool:
+        verdict = self._outcomes.judge(row)
+        return verdict in (RED if row.long and not _LONG else self._red)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the counts; the rows that are red or skipped; with `--seed-table`, every row."""

@@ -136,20 +136,26 @@ def test_the_table_names_what_is_red_and_counts_everything() -> None:
     assert "| all | 3 | 2 | 1 |" in text
 
 
-def _run(folder: Path, source: str, *arguments: str, ci: str = "") -> tuple[int, str]:
+def _run(folder: Path, source: str, *arguments: str, row: str = "", **environment: str) -> tuple[int, str]:
     """Run one file of tests in a folder of its own, with one row that names `test_a` of it; exit code and output."""
     (folder / "rows").mkdir()
-    row = 'title = "T"\n[[rows]]\nsection = "S"\nrequirement = "R"\ntests = ["test_it.py::test_a"]\n'
-    (folder / "rows" / "9.toml").write_text(row)
+    table = 'title = "T"\n[[rows]]\nsection = "S"\nrequirement = "R"\ntests = ["test_it.py::test_a"]\n'
+    (folder / "rows" / "9.toml").write_text(table + row)
     (folder / "test_it.py").write_text(source)
     (folder / "pytest.ini").write_text("[pytest]\ntestpaths = .\n")
     plugins = ["tests.seeds.proofs", "xdist", "no:cacheprovider"]
     options = [part for plugin in plugins for part in ("-p", plugin)]
     command = [sys.executable, "-m", "pytest", "-q", *options, "--seed-rows", str(folder / "rows"), *arguments]
     # Loading the plugins of everything that is installed takes longer than the run.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CI": ci}
+    plain = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CI": "", "REDKEY_TEST_LONG": ""}
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=folder,
+        env={**os.environ, **plain, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -169,9 +175,11 @@ def test_a_run_with_workers_fails_when_a_row_is_red(source: str, code: int, said
     assert f"9-1     {said}" in output
 
 
-def test_a_skipped_row_fails_a_run_that_checks_for_others(tmp_path: Path) -> None:
-    found, output = _run(tmp_path, "import pytest\ndef test_a(): pytest.skip('no Node')", "--seed-table", ci="true")
-    assert found == 1, output
+@pytest.mark.parametrize(("row", "long", "code"), [("", "", 1), ("long = true\n", "", 0), ("long = true\n", "1", 1)])
+def test_a_skipped_row_fails_a_run_that_checks_for_others(row: str, long: str, code: int, tmp_path: Path) -> None:
+    source = "import pytest\ndef test_a(): pytest.skip('no Node')"
+    found, output = _run(tmp_path, source, "--seed-table", row=row, CI="true", REDKEY_TEST_LONG=long)
+    assert found == code, output
     assert "9-1     skipped" in output
 
 
