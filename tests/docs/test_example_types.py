@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.docs.pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
-# Frameworks that only the examples need: mypy treats what is not installed as Any. A class of theirs is then of type
-# Any too, and such a base class is no error of the example.
-LENIENT = ("--ignore-missing-imports", "--allow-subclassing-any")
+# Frameworks that only the examples need: mypy treats what is not installed as Any. Their classes and decorators are then
+# of type Any too, and such a base class or decorator is no error of the example.
+LENIENT = ("--ignore-missing-imports", "--allow-subclassing-any", "--allow-untyped-decorators")
 
 
 def test_examples_and_the_workers_of_readme_are_strictly_typed(tmp_path: Path) -> None:
