@@ -22,6 +22,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_tasks_without_a_policy_of_their_own_follow_that_of_the_workspace(server: Server, door: str) -> None:
     agent = door.replace(" ", "-").lower()
     _does(server, "agent", "register", agent, "--no-key")
+    # The command creates the queue that the SDK expects to be there.
+    _does(server, "task", "create", "--title", "First")
     with RedKey(server.url, server.key) as rk:
         if door == "API":
             (place,) = rk.workspaces.list()

@@ -128,7 +128,6 @@ def test_a_killed_fleet_leaves_nobody_behind(stage: Scene) -> None:
         ("[agents.x]\nqueue = 'q'\nexec = 'x'\npersona = 'p'", "needs a name"),
         ("[agents.x]\nqueue = 'q'\nexec = 'x'\ncard = 'c'\nleese = 3", "agents.x"),
         ("[agents.x]\nqueue = 'q'\nexec = 'x'\ncard = 'c'\nlease_seconds = 1", "agents.x"),
-        ("[agents.x]\nexec = 'x'\ncard = 'c'", "queue"),
         ("[other]\n[agents.x]\nqueue = 'q'", "only the tables"),
     ],
 )

@@ -144,7 +144,7 @@ def _check_intake(stage: Scene, task_id: str) -> None:
     assert artifact.media_type == "text/markdown"
     assert stage.rk.content.get(artifact.sha256) == b"Piers"
     assert (task.summary, task.notes, task.output["output_ref"]) == ("Known.", "Mind his cat", artifact.artifact_id)
-    made = ["task.claimed", "task.started", "artifact.ready", "task.usage_reported", "task.complete"]
+    made = ["task.claimed", "task.started", "task.usage_reported", "artifact.ready", "task.complete"]
     assert stage.types(task_id)[-5:] == made
     given = json.loads((stage.directory / "seen" / "intake-0.json").read_text())
     assert given["context"] == {"feature_id": task.workflow_id, "workflow": "four-steps", "iteration": 1}

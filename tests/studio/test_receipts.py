@@ -159,7 +159,7 @@ def test_a_receipt_proves_nothing_without_a_key(tab: Tab, scene: Scene) -> None:
     for said in _judge(tab, nothing, documents):
         assert "Not proved yet." in said
         assert "✓ integrity" in said
-        assert "no key was given to check with" in said
+        assert "No key was given to check with" in said
         assert "Verified in this browser." not in said
 
 

@@ -240,8 +240,8 @@ class Anchoring:
         return found[0][1] if found else None
 
     def _is_behind(self, topic: str, anchored: Anchored | None) -> bool:
-        size = anchored.checkpoint.size + 1 if anchored is not None else 0
-        return self._means.store.head(topic).sequence > size
+        head = self._means.store.head(topic).sequence
+        return anchored.unanchored(head) > 0 if anchored is not None else head > 0
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._means.threads, work)

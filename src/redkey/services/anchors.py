@@ -42,6 +42,13 @@ class Anchored(msgspec.Struct, frozen=True):
     network: str
     note: str
     rows: tuple[dict[str, Any], ...]
+    # The record that says so; 0 in what earlier versions stored: the one after the checkpoint, if nothing came between.
+    sequence: int = 0
+
+    def unanchored(self, size: int) -> int:
+        """Count the records up to a size that no anchor covers, without the one that records this anchor."""
+        first = self.checkpoint.size + 1
+        return max(0, size - first + 1 - (first <= (self.sequence or first) <= size))
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -63,7 +70,7 @@ def newest_anchor(reader: Reader, topic: str) -> Anchored | None:
 
 def is_new(checkpoint: Checkpoint, anchored: Anchored | None) -> bool:
     """True if a checkpoint needs an anchor: it covers more than the record of the last anchor itself."""
-    return anchored is None or checkpoint.size > anchored.checkpoint.size + 1
+    return anchored is None or anchored.unanchored(checkpoint.size) > 0
 
 
 def begin_anchor(
@@ -102,7 +109,6 @@ def finish_anchor(unit: Unit, topic: str, transaction_id: str, fee: Price, ancho
     now = unit.next_timestamp(topic)
     put_book(unit, topic, read_book(unit, topic).paid(fee, pending.price, now))
     unit.put_fact(topic, ANCHOR + topic, "")
-    unit.put_fact(topic, ANCHORED + topic, msgspec.json.encode(anchored).decode())
     workspace_id = workspace_of(unit, topic)
     if workspace_id is None:
         raise ProofRefused(f"topic {topic} holds no workspace", code="workspace_missing")
@@ -116,7 +122,10 @@ def finish_anchor(unit: Unit, topic: str, transaction_id: str, fee: Price, ancho
     )
     where = f"workspace:{workspace_id}"
     subject = f"{payload.topic_id}/{payload.sequence_number}"
-    note_facts(unit, topic, [Draft(payload, where, where, wire_id=derived_id(workspace_id, payload.TYPE, subject))])
+    draft = Draft(payload, where, where, wire_id=derived_id(workspace_id, payload.TYPE, subject))
+    [recorded] = note_facts(unit, topic, [draft])
+    stored = msgspec.structs.replace(anchored, sequence=recorded.sequence)
+    unit.put_fact(topic, ANCHORED + topic, msgspec.json.encode(stored).decode())
     return True
 
 
