@@ -14,6 +14,7 @@ from hiero_sdk_python.consensus.topic_delete_transaction import TopicDeleteTrans
 from hiero_sdk_python.consensus.topic_id import TopicId
 
 from redkey.commands.decision import Refused
+from redkey.commands.registry import GrantCredits
 from redkey.errors import NetworkAway, NetworkRefused, RedKeyError
 from redkey.hedera.network import Operator, Terms
 from redkey.hedera.standin.faults import Faults
@@ -25,7 +26,7 @@ from redkey.ledger.verify import Policy, verify_receipt
 from redkey.services.anchors import newest_anchor, pending_anchor
 from redkey.services.network_fees import FeeBook, FeeLimits, read_book
 from redkey.wire.decode import decode
-from tests.harness.anchors import AnchorBench
+from tests.harness.anchors import AnchorBench, Killed
 from tests.harness.hedera import create_topic
 from tests.harness.workshop import checked
 
@@ -99,6 +100,26 @@ def test_what_is_anchored_without_news_is_not_anchored_again(standin, tmp_path):
         assert len(bench.on_network()) == 1, "the record of the anchor needs no anchor of its own"
         await bench.record()
         await bench.anchor()
+        check_exactly_once(bench, 2)
+
+    run(standin, tmp_path, test)
+
+
+def test_a_record_that_comes_while_an_anchor_is_on_its_way_is_anchored_too(standin, tmp_path):
+    async def test(bench: AnchorBench) -> None:
+        await bench.record()
+        # The message is sent, and the process dies before it records that. One more record is signed before it does.
+        bench.kill_in = {"after submit": 0}
+        with pytest.raises(Killed):
+            await bench.anchoring.step(bench.local)
+        bench.restart()
+        await bench.office.do(GrantCredits(1, "credit"))
+        await bench.office.coordinator.act(bench.local, lambda unit: bench.signing.sign_in(unit, bench.local))
+        size = bench.newest_size()
+        await bench.anchoring.step(bench.local)
+        assert bench.anchored_size == size - 1
+        await bench.anchor()
+        assert bench.anchored_size == size
         check_exactly_once(bench, 2)
 
     run(standin, tmp_path, test)
