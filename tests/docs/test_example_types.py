@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.docs.pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
-# Frameworks that only the examples need: mypy treats what is not installed as Any. Their classes and decorators are then
-# of type Any too, and such a base class or decorator is no error of the example.
+# Frameworks that only the examples need: mypy treats what is not installed as Any. Their classes and decorators are of
+# type Any too then, and such a base class or decorator is no error of the example.
 LENIENT = ("--ignore-missing-imports", "--allow-subclassing-any", "--allow-untyped-decorators")
 
 
