@@ -37,7 +37,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="one short round: does it run, and roughly how fast")
     parser.add_argument("--only", metavar="NAME", action="append", choices=list(known), help=f"{', '.join(known)}")
     parser.add_argument("--rounds", type=int, help=f"how often, one module after the other ({ROUNDS})")
-    parser.add_argument("--write", action="store_true", help="write bench/RESULTS.md, its JSON and the plots")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write bench/RESULTS.md, its JSON and the plots; with --only, just these sections",
+    )
     options = parser.parse_args(arguments)
     load = os.getloadavg()[0]
     print(f"{interpreter()}, {os.cpu_count()} processors, load {load:.1f} before the run")
@@ -57,7 +61,11 @@ def main(arguments: list[str]) -> int:
     print(f"\n{seconds / 60:.1f} minutes")
     if options.write:
         sections = {name: results.title(known[name]) for name in chosen}
-        for path in results.write(RUN, sections, rounds, load, seconds):
+        if options.only:
+            written = results.write_sections(RUN, sections, rounds, load)
+        else:
+            written = results.write(RUN, sections, rounds, load, seconds)
+        for path in written:
             print(f"wrote {path}")
     return 0
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sqlite3
 import statistics
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -52,6 +54,26 @@ def write(run: Run, sections: Mapping[str, str], rounds: int, load: float, secon
     data = {"machine": machine, "figures": [_summary(group) for group in _groups(run.figures)]}
     DATA.write_text(json.dumps({**data, "points": [asdict(point) for point in run.points]}, indent=1) + "\n")
     return [path.relative_to(ROOT) for path in written]
+
+
+def write_sections(run: Run, sections: Mapping[str, str], rounds: int, load: float) -> list[Path]:
+    """Replace some sections of the page and of its data, each with a note of when it was measured; return the paths."""
+    commit, today = _machine()["commit"], datetime.now(UTC).date().isoformat()
+    head, *parts = re.split(r"(?m)^(?=## )", PAGE.read_text())
+    texts = {part[3:].partition("\n")[0]: part for part in parts}
+    last, mark, plots = parts[-1].partition("![")
+    texts[last[3:].partition("\n")[0]] = last
+    for name, words in sections.items():
+        note = f"Measured alone on {today}, commit {commit}, load {load:.1f} before the run, rounds: {rounds}."
+        run.notes.append((name, note))
+        texts[name] = "\n".join(_section(run, name, words)) + "\n"
+    PAGE.write_text("".join([head, *(texts[name] for name in sorted(texts)), mark, plots]))
+    data = json.loads(DATA.read_text())
+    kept = [figure for figure in data["figures"] if figure["section"] not in sections]
+    measured = [_summary(group) for group in _groups(run.figures)]
+    data["figures"] = sorted([*kept, *measured], key=lambda figure: figure["section"])
+    DATA.write_text(json.dumps(data, indent=1) + "\n")
+    return [path.relative_to(ROOT) for path in (PAGE, DATA)]
 
 
 _INTRODUCTION = """\

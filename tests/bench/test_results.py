@@ -53,6 +53,31 @@ def test_less_may_be_better_and_what_is_missing_is_told(written: tuple[str, dict
     assert "plots/throughput.svg" in page
 
 
+def test_a_section_that_is_measured_alone_replaces_itself_and_nothing_else(
+    written: tuple[str, dict[str, object]], tmp_path: Path
+) -> None:
+    run = Run()
+    run.figures.append(Figure("a2a", "sends", 80, "/s", 100, share_aim=0.6))
+    results.write_sections(run, {"a2a": "A2A"}, 1, 0.5)
+    run = Run()
+    run.figures.append(Figure("a2a", "sends", 70, "/s", 100, share_aim=0.6))
+    results.write_sections(run, {"a2a": "A2A"}, 1, 0.25)
+    page, data = (tmp_path / "page").read_text(), json.loads((tmp_path / "data").read_text())
+    before, _, own = page.partition("## a2a\n")
+    assert before.startswith("# Results")
+    own, _, rest = own.partition("## queues\n")
+    assert "| sends | 70/s | one round | 0.70 |  | share 0.6 | reached |" in own
+    assert own.count("Measured alone on") == 1
+    assert "load 0.2 before the run" in own
+    assert page.replace(f"## a2a\n{own}", "") == written[0]
+    assert rest.rstrip().endswith("throughput.svg)")
+    assert [(one["section"], one["what"]) for one in data["figures"]] == [
+        ("a2a", "sends"),
+        ("queues", "cycles"),
+        ("queues", "start"),
+    ]
+
+
 def test_a_plot_is_svg_with_a_line_and_a_name_for_each_thing() -> None:
     points = [
         Point("depth", line, x, y) for line in ("a<b", "c") for x, y in ((1000, 5.0), (1000, 7.0), (100_000, 6.0))
