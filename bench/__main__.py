@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     if options.write:
         sections = {name: results.title(known[name]) for name in chosen}
         if options.only:
-            written = results.write_sections(RUN, sections, rounds, load)
+            written = results.write_sections(RUN, sections, load)
         else:
             written = results.write(RUN, sections, rounds, load, seconds)
         for path in written:

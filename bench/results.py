@@ -56,7 +56,7 @@ def write(run: Run, sections: Mapping[str, str], rounds: int, load: float, secon
     return [path.relative_to(ROOT) for path in written]
 
 
-def write_sections(run: Run, sections: Mapping[str, str], rounds: int, load: float) -> list[Path]:
+def write_sections(run: Run, sections: Mapping[str, str], load: float) -> list[Path]:
     """Replace some sections of the page and of its data, each with a note of when it was measured; return the paths."""
     commit, today = _machine()["commit"], datetime.now(UTC).date().isoformat()
     head, *parts = re.split(r"(?m)^(?=## )", PAGE.read_text())
@@ -64,7 +64,7 @@ def write_sections(run: Run, sections: Mapping[str, str], rounds: int, load: flo
     last, mark, plots = parts[-1].partition("![")
     texts[last[3:].partition("\n")[0]] = last
     for name, words in sections.items():
-        note = f"Measured alone on {today}, commit {commit}, load {load:.1f} before the run, rounds: {rounds}."
+        note = f"Measured alone on {today}, commit {commit}, load {load:.1f} before the run."
         run.notes.append((name, note))
         texts[name] = "\n".join(_section(run, name, words)) + "\n"
     PAGE.write_text("".join([head, *(texts[name] for name in sorted(texts)), mark, plots]))

@@ -58,10 +58,10 @@ def test_a_section_that_is_measured_alone_replaces_itself_and_nothing_else(
 ) -> None:
     run = Run()
     run.figures.append(Figure("a2a", "sends", 80, "/s", 100, share_aim=0.6))
-    results.write_sections(run, {"a2a": "A2A"}, 1, 0.5)
+    results.write_sections(run, {"a2a": "A2A"}, 0.5)
     run = Run()
     run.figures.append(Figure("a2a", "sends", 70, "/s", 100, share_aim=0.6))
-    results.write_sections(run, {"a2a": "A2A"}, 1, 0.25)
+    results.write_sections(run, {"a2a": "A2A"}, 0.25)
     page, data = (tmp_path / "page").read_text(), json.loads((tmp_path / "data").read_text())
     before, _, own = page.partition("## a2a\n")
     assert before.startswith("# Results")
