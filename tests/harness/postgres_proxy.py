@@ -75,6 +75,8 @@ class Proxy:
         for _ in range(10):
             if tasks := asyncio.all_tasks(self._loop):
                 self._loop.run_until_complete(asyncio.wait(tasks, timeout=1))
+            # Sockets are closed in the turn after their connections were cut.
+            self._loop.run_until_complete(asyncio.sleep(0))
 
     async def _cut_all(self) -> None:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
@@ -90,8 +92,8 @@ class Proxy:
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 await _Session(self, reader, writer).run()
         finally:
+            writer.transport.abort()
             self._tasks.discard(task)
-            await _abort(writer)
 
     def draw(self) -> Cut | None:
         """Whether the COMMIT that has come is cut, and how."""
@@ -103,13 +105,6 @@ class Proxy:
         if cut is not None:
             self.cuts[cut] += 1
         return cut
-
-
-async def _abort(writer: asyncio.StreamWriter) -> None:
-    """Cut a connection, and wait until its socket is closed: a loop that ends earlier leaves it open."""
-    writer.transport.abort()
-    with suppress(OSError):
-        await asyncio.wait_for(writer.wait_closed(), 5)
 
 
 class _Session:
@@ -130,10 +125,11 @@ class _Session:
         try:
             await asyncio.wait((back, forth), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # First of all: whatever waits here may be cancelled by a cut, and the connection would stay open.
+            outer.transport.abort()
             for task in (back, forth):
                 task.cancel()
             await asyncio.gather(back, forth, return_exceptions=True)
-            await _abort(outer)
 
     async def _begin_tls(self, context: Any) -> None:
         """Answer an SSLRequest with S and speak TLS from there on; a client that asks for no TLS is cut."""
