@@ -35,7 +35,7 @@ def test_a_list_agrees_with_itself_while_tasks_are_cancelled(server: Server) -> 
         def cancel() -> None:
             for task_id in made:
                 assert http.post(f"/tasks/{task_id}:cancel", json={}).status_code == 200
-                # The list is brought up to the cancellation by whoever lists.
+                # A request for the list first adds what was recorded since the last request.
                 submitted()
 
         with ThreadPoolExecutor(2) as pool:

@@ -73,7 +73,7 @@ class Seat:
             self.lines.append(self._read())
 
     def unexpected(self) -> list[dict[str, Any]]:
-        """What this client hears and no step has expected, once everything under way has arrived."""
+        """Return what this client was sent and no step has expected, after everything under way has arrived."""
         self.send({"v": int(self.receiver is not None), "type": "session.list", "id": "last", "ts": "t", "src": "x"})
         self.expect({"corr": "last"})
         if self.receiver is not None:

@@ -157,7 +157,7 @@ class Scene:
 
 @contextmanager
 def scene_of(folder: Path) -> Iterator[Scene]:
-    """Two servers, of which the second one is somebody else's."""
+    """Two servers, of which the second one belongs to another user."""
     (folder / "one").mkdir()
     (folder / "two").mkdir()
     with (

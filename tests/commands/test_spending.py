@@ -105,7 +105,7 @@ def test_a_call_begins_only_while_the_calls_of_other_claims_leave_something(scop
         return any(one.event.payload.reserved_usd is not None for one in decided.records)
 
     assert asks(claims[0], usd=1_000_000)
-    # Nobody knows what the first call costs.
+    # The cost of the first call is not known yet.
     assert not asks(claims[1])
     assert desk.do(ReportUsage(claims[0], (Used("m", 1.0),))).records
     assert asks(claims[1])

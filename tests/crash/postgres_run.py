@@ -3,8 +3,8 @@
     python -m tests.crash.postgres_run URL
 
 Each round is a process of its own: it opens the store, checks what the ones before it left, and writes units until it
-kills itself before or after the round trip that it was told. It tells this process of each unit that has ended: such a
-unit must be there for the next one.
+kills itself before or after the chosen round trip. It reports each unit that has ended to this process: the next round
+must find such a unit.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def write(url: str, at: int, when: str, acknowledged: int, told: int) -> None:
         if not store.topics():
             store.create_topic()
         reached = int(store.setting(_REACHED) or 0)
-        # A unit whose end nobody was told of may be there or not; never a part of it.
+        # A unit that was not reported may be there or not, but never in part.
         assert acknowledged <= reached <= acknowledged + 1, (acknowledged, reached)
         assert store.head(_TOPIC).sequence == 2 * reached
         assert len(store.rows(_TOPIC, "task")) == reached

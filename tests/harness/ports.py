@@ -17,7 +17,7 @@ _HOLDS = sys.platform == "linux"
 
 
 def lasting_port() -> int:
-    """A free port that nobody else gets while this process lives.
+    """Return a free port, and keep it from other processes while this one lives.
 
     The kernel assigns ports of its ephemeral range to every process that connects or listens, so a server that stops
     could find its port taken when it restarts. The port is outside of this range where there is room, and stays bound

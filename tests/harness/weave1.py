@@ -1,4 +1,4 @@
-"""A model of a Weave client of protocol v1: what it answers, hears, drops and confirms. It imports nothing of RedKey.
+"""A model of a Weave client of protocol v1: what it answers, takes, drops and confirms. It imports nothing of RedKey.
 
 It is written from the facts known of that client, and is strict where the client is: a reply that lacks a required
 field is an error, and a line that is not addressed as the client expects is dropped without a word.
@@ -174,7 +174,7 @@ class Receiver:
             self.name = request["payload"].get("name") or self.agent
 
     def takes(self, line: Envelope) -> tuple[list[dict[str, Any]], Envelope | None]:
-        """Take a line: what the person behind the client hears of it, and the confirmation that is sent."""
+        """Take a line; return what the client shows its user, and the confirmation that it sends."""
         envelope = msgspec.convert(line, Line)
         kind = self._pending.pop(envelope.corr, None) if envelope.corr is not None else None
         if kind is not None:

@@ -193,7 +193,7 @@ def test_a_party_is_added_and_removed_by_commands_and_the_network_enforces_it(
     redkey(ours, "hedera", "party", "remove", workspace_id, account, *data)
     until(lambda: not ours.ledger(workspace_id)["parties"])
     assert status_of_a_message() == "INVALID_SIGNATURE"
-    # Somebody lets it through all the same: the ledger knows no such party any more.
+    # If the network took such a message all the same, the ledger would not know its payer any more.
     state = shared_network.state
     with state.changed:
         state.append(topic, account, state.next_timestamp(), json.dumps({"late": True}).encode())

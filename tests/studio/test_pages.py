@@ -247,7 +247,7 @@ def test_the_race_names_winner_and_losers(tab: Tab, scene: Scene) -> None:
 
 
 def test_the_race_answers_for_each_role(tab: Tab, rk: RedKey, scene: Scene) -> None:
-    """Alone, nobody is too many; with a rival that is late now and then, a few are."""
+    """One agent for a role is not too many; two agents, of which one often misses, are a few too many."""
     scene.agent("sole", "solo")
     scene.agent("first", "pair")
     scene.agent("late", "pair")

@@ -39,7 +39,7 @@ def exported(
 
 
 def _whole(store: Reader, topics: Sequence[str], given: str) -> str:
-    """The event id that a beginning means in some topics; what means none is left as it is."""
+    """Complete the beginning of an event id, from the events of these topics; return it unchanged if none matches."""
     if given.startswith("wire_"):
         return given
     beginning = "wire_" + given.removeprefix("evt_").upper()

@@ -49,7 +49,7 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Wait."""
+    """A step of a call: wait this long before the next one."""
 
     seconds: float
 

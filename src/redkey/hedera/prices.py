@@ -26,7 +26,7 @@ from redkey.ledger.fees import INCLUDED_BYTES, LARGEST_MESSAGE, USD, ExchangeRat
 _log = structlog.get_logger("redkey.hedera")
 # How long an exchange rate is used before it is asked for again.
 _RATE_SECONDS = 300.0
-# The sizes of messages whose price is asked for; a change of a price by this share is told.
+# The sizes of messages whose prices are asked for, and the relative change of a price that is logged.
 _ESTIMATED_SIZES, _NOTICED_CHANGE = (INCLUDED_BYTES, LARGEST_MESSAGE), 0.01
 _SIMPLE_KEYS = ("ED25519", "ECDSA_SECP256K1", "ECDSA_secp256k1")
 
@@ -63,7 +63,7 @@ class TopicPrices:
 
     def refresh(self) -> None:
         """Ask the network for everything that a price depends on."""
-        # First the account: with a wrong key, every topic would seem to be somebody else's.
+        # Check the account first: with a wrong key, every topic would look like another account's.
         self._balance = self.balance()
         self.rate()
         self._custom = self._topics_fee()
@@ -90,7 +90,7 @@ class TopicPrices:
 
     def price(self, size: int) -> Price:
         """Return the price of a message after asking the network."""
-        # First the account: with a wrong key, every topic would seem to be somebody else's.
+        # Check the account first: with a wrong key, every topic would look like another account's.
         self.balance()
         self.rate()
         self._custom = self._topics_fee()

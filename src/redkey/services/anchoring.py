@@ -158,7 +158,7 @@ class Anchoring:
             await self._wake.wait()
 
     def _is_alone(self) -> bool:
-        """Return whether this server is the one that anchors; nobody is while the store is away."""
+        """Return whether this server is the one that anchors; no server is while the store cannot be reached."""
         try:
             return self._means.alone.take()
         except StoreError as failure:

@@ -77,7 +77,7 @@ class Signing:
         self._signers = self._perform.on_store(self._open_keys)
 
     def pass_through(self, perform: Perform) -> None:
-        """Sign in units of another opener from now on: those of the server's coordinator."""
+        """From now on let `perform` open the units in which checkpoints are signed: the server's coordinator."""
         self._perform = perform
 
     @property

@@ -175,7 +175,7 @@ class _BinaryCursor(psycopg.Cursor[Any]):
 
 
 def run(connections: Connections, connection: Connection, sql: str, parameters: Parameters) -> list[Any]:
-    """The rows of one statement on a connection. A text that PostgreSQL cannot store is found nowhere."""
+    """Return the rows of one statement; none if a parameter is a text that PostgreSQL cannot store."""
     return connections.beside(partial(_run, connections, connection, sql, parameters))
 
 

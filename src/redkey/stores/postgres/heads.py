@@ -1,8 +1,8 @@
 """The heads that a server knows to be committed, outside the database: in its own data directory.
 
 After a failover a server confirms that the database has all it knows of (`timeline`). What it knows must survive its
-own death, or the last commits could be lost without a word when database and servers fail together. So each head is
-written to a file before anyone hears of the commit. The write is not synced: a killed process loses nothing, and after
+own death, or the last commits could be lost unnoticed when database and servers fail together. So each head is
+written to a file before the commit is announced. The write is not synced: a killed process loses nothing, and after
 a restart of the whole machine the server says that it does not know.
 
     heads/<hash of the server's name>    a first line, then one line of fixed length for each topic

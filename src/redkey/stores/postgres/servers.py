@@ -29,7 +29,7 @@ class Servers:
         self.alive = 1
 
     def join(self, name: str, url: str, version: str, rules: int, kept: KeptHeads) -> None:
-        """Register: from now on the row is renewed. It stands for those of dead servers of the same data directory."""
+        """Register this server: its row is renewed from now on. It replaces rows of dead servers of its data directory."""
         self._url, self._version, self._rules, self._kept = url, version, rules, kept
         self._id = name
 

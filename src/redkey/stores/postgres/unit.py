@@ -289,7 +289,7 @@ class PostgresUnit(Queries):
         return Doubt(self.topic or "", head.sequence, head.running_hash)
 
     def _take_statements(self) -> list[Statement]:
-        """The statements that write what has come so far: one a table, so that they travel together."""
+        """Return the statements that write the pending rows, one for each table, to be sent in one pipeline."""
         number = self._begun.number
         statements: list[Statement] = []
         if self._new_contents:
