@@ -60,6 +60,18 @@ def cutting(proxy: Proxy) -> Iterator[None]:
         proxy.next, proxy.chance = None, 0.0
 
 
+def judged(run: Any, url: str) -> tuple[Ledger, list[Any]]:
+    """Check what clients saw against the ledger, and the database with fsck; return the ledger and the calls."""
+    ledger = read_database(url)
+    findings, calls = check_history(run.lines(), ledger)
+    assert findings == []
+    assert run.followed[: run.head] == list(range(1, run.head + 1)), "a follower missed a record, or saw one twice"
+    with store_at(url).inspect() as evidence:
+        report = Fsck(evidence).run(())
+    assert report.clean, report.faults
+    return ledger, calls
+
+
 def test_killed_servers_and_lost_commits_lose_nothing(tmp_path: Path, record_property: Any) -> None:
     servers, kills, workers, seconds = SIZE
     environment = {"REDKEY_STORE_KEY": b64encode(os.urandom(32)).decode()}
@@ -77,13 +89,7 @@ def test_killed_servers_and_lost_commits_lose_nothing(tmp_path: Path, record_pro
             environment=environment,
         )
         lasted = time.monotonic() - began
-        ledger = read_database(url)
-        findings, calls = check_history(run.lines(), ledger)
-        assert findings == []
-        assert run.followed[: run.head] == list(range(1, run.head + 1)), "a follower missed a record, or saw one twice"
-        with store_at(url).inspect() as evidence:
-            report = Fsck(evidence).run(())
-        assert report.clean, report.faults
+        ledger, calls = judged(run, url)
         claimed = Counter(
             wire["payload"]["claim_id"] for wire in ledger.wires.values() if wire["type"] == "task.claimed"
         )
@@ -118,13 +124,7 @@ def test_a_postgresql_that_crashes_and_begins_anew_loses_nothing(tmp_path: Path,
             arguments=("--store", url),
             environment=environment,
         )
-        ledger = read_database(url)
-        findings, calls = check_history(run.lines(), ledger)
-        assert findings == []
-        assert run.followed[: run.head] == list(range(1, run.head + 1)), "a follower missed a record, or saw one twice"
-        with store_at(url).inspect() as evidence:
-            report = Fsck(evidence).run(())
-        assert report.clean, report.faults
+        ledger, calls = judged(run, url)
         record_property(
             "proven",
             f"PostgreSQL killed and restarted {CRASHES} times, 2 servers, {CRASH_WORKERS} claimants: "

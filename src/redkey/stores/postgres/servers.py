@@ -29,7 +29,7 @@ class Servers:
         self.alive = 1
 
     def join(self, name: str, url: str, version: str, rules: int, kept: KeptHeads) -> None:
-        """Register this server: its row is renewed from now on. It replaces rows of dead servers of its data directory."""
+        """Register this server; its row is renewed from now on, and replaces those of dead servers on its data."""
         self._url, self._version, self._rules, self._kept = url, version, rules, kept
         self._id = name
 
